@@ -1,0 +1,96 @@
+# shellcheck shell=sh
+# lib.sh - the harness of the shell tests; sourced, never run.
+#
+#     . "$TENURE_ROOT/tests/harness/lib.sh"
+#     t_case "a bad name is refused"
+#     t_run "$TENURE_BUILD/tenure" status a//b
+#     t_check "exit status" [ "$t_status" -eq 64 ]
+#     t_check "says why" grep -q "empty segment" "$t_err"
+#     t_done
+#
+# t_case NAME          starts a case (and ends the one before)
+# t_run COMMAND...     runs it; then $t_status, and the files $t_out and $t_err
+# t_check WHAT CMD...  the case fails unless CMD succeeds; later checks still run
+# t_refute WHAT CMD... the case fails if CMD succeeds
+# t_fail WHAT          the case fails
+# t_skip REASON        the case is skipped; its later checks are not run
+# t_done               prints the summary and exits; a script that ends without it has failed
+#
+# $t_dir is a scratch directory, removed at the end. tests/run sets TENURE_ROOT (the sources) and
+# TENURE_BUILD (the build directory); run by hand, a script finds both itself.
+set -u
+
+t_suite=$(basename "$0" .sh)
+TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
+TENURE_BUILD=${TENURE_BUILD:-$TENURE_ROOT/build}
+t_dir=$(mktemp -d) || exit 1
+t_out=$t_dir/.out
+t_err=$t_dir/.err
+t_status=0
+t_passed=0 t_failed=0 t_skipped=0
+t_name='' t_verdict=''
+
+trap 'rm -rf "$t_dir"' EXIT
+trap 'exit 130' INT TERM
+
+t_end_case() {
+    case $t_verdict in
+    passed) t_passed=$((t_passed + 1)) ;;
+    failed) t_failed=$((t_failed + 1)) ;;
+    skipped) t_skipped=$((t_skipped + 1)) ;;
+    esac
+    t_verdict=''
+}
+
+t_case() {
+    t_end_case
+    t_name=$1
+    t_verdict=passed
+}
+
+t_run() {
+    "$@" >"$t_out" 2>"$t_err"
+    t_status=$?
+}
+
+t_fail() {
+    if [ -z "$t_verdict" ]; then
+        t_case "outside any case"
+    fi
+    echo "FAIL $t_suite/$t_name: $1"
+    t_verdict=failed
+}
+
+t_check() {
+    t_what=$1
+    shift
+    if [ "$t_verdict" != skipped ] && ! "$@"; then
+        t_fail "$t_what: $*"
+    fi
+}
+
+t_refute() {
+    t_what=$1
+    shift
+    if [ "$t_verdict" != skipped ] && "$@"; then
+        t_fail "$t_what: expected to fail: $*"
+    fi
+}
+
+t_skip() {
+    if [ "$t_verdict" = passed ]; then
+        echo "SKIP $t_suite/$t_name: $1"
+        t_verdict=skipped
+    fi
+}
+
+t_done() {
+    t_end_case
+    if [ $((t_passed + t_failed + t_skipped)) -eq 0 ]; then
+        echo "FAIL $t_suite: no test ran"
+        t_failed=1
+    fi
+    echo "$t_passed passed, $t_failed failed, $t_skipped skipped"
+    [ "$t_failed" -eq 0 ]
+    exit
+}
