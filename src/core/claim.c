@@ -1,0 +1,543 @@
+/* claim.c - from wanting a name to leading it and back; claim.h has the picture.
+ *
+ * Happy path: CAMPAIGN, acquire, granted, fences up, WON; RESIGN, DRAIN, DRAINED, LOST(released),
+ * release, and the successor leads.
+ * What can fail: every request may be lost, late or doubled. Requests carry a generation, which names
+ * the secret of one term, so that repeating an acquire or a release is harmless, and an answer to an
+ * older generation is recognised. A grant that nobody waits for any more - its acquire was delayed in
+ * the network - is given back as soon as it is seen. */
+#include "core/claim.h"
+
+#include "base/assert.h"
+#include "core/plant.h"
+
+static const uint8_t allowed[TN_CLAIM_STATE_COUNT] = {
+    [TN_CLAIM_WATCHING] = 1 << TN_CLAIM_ACQUIRING | 1 << TN_CLAIM_RAISING | 1 << TN_CLAIM_RELEASING,
+    [TN_CLAIM_ACQUIRING] = 1 << TN_CLAIM_WATCHING | 1 << TN_CLAIM_RAISING | 1 << TN_CLAIM_RELEASING,
+    [TN_CLAIM_RAISING] = 1 << TN_CLAIM_HOLDING | 1 << TN_CLAIM_RELEASING | 1 << TN_CLAIM_WATCHING,
+    [TN_CLAIM_HOLDING] = 1 << TN_CLAIM_DRAINING,
+    [TN_CLAIM_DRAINING] = 1 << TN_CLAIM_RELEASING | 1 << TN_CLAIM_WATCHING,
+    [TN_CLAIM_RELEASING] = 1 << TN_CLAIM_WATCHING | 1 << TN_CLAIM_DRAINING,
+};
+
+void tn_claim_init(struct tn_claim *claim, const struct tn_claim_config *config,
+                   const struct tn_session *session, uint64_t seed)
+{
+    TN_ASSERT(config->attempt_timeout > 0);
+    TN_ASSERT(config->poll_every > 0);
+    *claim = (struct tn_claim) {
+        .config = config,
+        .session = session,
+        .gen = 1,
+        .ready = true,
+        .retry_at = TN_NEVER,
+        .give_up_at = TN_NEVER,
+        .check_in_by = TN_NEVER,
+    };
+    tn_prng_seed(&claim->prng, seed);
+}
+
+static struct tn_claim_action *add(struct tn_claim_actions *out, enum tn_claim_action_kind kind)
+{
+    TN_ASSERT(out->count < TN_CLAIM_ACTIONS);
+    struct tn_claim_action *action = &out->list[out->count++];
+    *action = (struct tn_claim_action) { .kind = kind };
+    return action;
+}
+
+static void move(struct tn_claim *claim, enum tn_claim_state state)
+{
+    TN_ASSERT(allowed[claim->state] & 1 << state);
+    claim->state = state;
+}
+
+static tenure_ns jittered(struct tn_claim *claim, tenure_ns span)
+{
+    tenure_ns most = span / TN_PPM * claim->config->jitter_ppm;
+    return span - (tenure_ns)tn_prng_below(&claim->prng, (uint64_t)most + 1);
+}
+
+/* R1: only who could lead at once may acquire; and never beside work that has not stopped (P5). */
+static bool wants(const struct tn_claim *claim)
+{
+    return claim->campaigning && (claim->ready || TN_PLANT(NOT_READY_WINS)) &&
+           (!claim->working || TN_PLANT(DRAIN_FORGOTTEN)) &&
+           tn_session_valid(claim->session, claim->now);
+}
+
+static void watch(struct tn_claim *claim, bool queued, tenure_ns poll_in)
+{
+    if (claim->state != TN_CLAIM_WATCHING)
+        move(claim, TN_CLAIM_WATCHING);
+    claim->queued = queued;
+    claim->retry_at = TN_PLANT(NO_POLL) ? TN_NEVER : claim->now + jittered(claim, poll_in);
+    claim->give_up_at = TN_NEVER;
+}
+
+static void acquire(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    TN_ASSERT(claim->token == 0 || TN_PLANT(DRAIN_FORGOTTEN));
+    if (claim->state != TN_CLAIM_ACQUIRING)
+        move(claim, TN_CLAIM_ACQUIRING);
+    claim->life = claim->session->life;
+    claim->retry_at = claim->now + claim->config->attempt_timeout;
+    add(out, TN_CLAIM_DO_ACQUIRE)->gen = claim->gen;
+}
+
+/* Send the release of the present generation; a token of 0 withdraws an acquire. */
+static void release(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    /* P5: the work has stopped, or (after a stall) the deadline that everyone counts on is over. */
+    TN_ASSERT(!claim->working || claim->now >= claim->give_up_at || TN_PLANT(DRAIN_SKIPPED));
+    if (claim->state != TN_CLAIM_RELEASING)
+        move(claim, TN_CLAIM_RELEASING);
+    claim->queued = false;
+    claim->retry_at =
+        TN_PLANT(RELEASE_ONCE) ? TN_NEVER : claim->now + claim->config->attempt_timeout;
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_RELEASE);
+    action->gen = claim->gen;
+    action->token = claim->token;
+}
+
+/* The generation is used up: nothing of it is held or waited for as far as the store told. After a
+ * term the next campaign may begin at once; after a refusal it waits, or it would run in circles. */
+static void finish(struct tn_claim *claim)
+{
+    tenure_ns wait = claim->lost ? 0 : claim->config->poll_every;
+
+    if (claim->token > claim->high_token)
+        claim->high_token = claim->token;
+    claim->token = 0;
+    claim->owed = false;
+    claim->gen++;
+    if (claim->working && !TN_PLANT(DRAIN_FORGOTTEN)) {
+        if (claim->state != TN_CLAIM_DRAINING)
+            move(claim, TN_CLAIM_DRAINING);
+        claim->retry_at = TN_NEVER;
+        claim->give_up_at = TN_NEVER;
+    } else {
+        watch(claim, false, wait);
+    }
+}
+
+/* Refuse a grant before the application heard of it. */
+static void refuse(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
+{
+    TN_ASSERT(!claim->working);
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_REFUSED);
+    action->reason = reason;
+    action->token = claim->token;
+    release(claim, out);
+}
+
+static void won(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    TN_ASSERT(claim->token > 0);
+    TN_ASSERT(!claim->working || TN_PLANT(WON_TWICE) || TN_PLANT(DRAIN_FORGOTTEN));
+    if (claim->state != TN_CLAIM_HOLDING)
+        move(claim, TN_CLAIM_HOLDING);
+    claim->working = true;
+    claim->retry_at = TN_NEVER;
+    claim->give_up_at = TN_NEVER;
+    claim->check_in_by =
+        claim->config->stall_after > 0 ? claim->now + claim->config->stall_after : TN_NEVER;
+    add(out, TN_CLAIM_DO_WON)->token = claim->token;
+}
+
+static void raise_fences(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    claim->retry_at = claim->now + claim->config->attempt_timeout;
+    add(out, TN_CLAIM_DO_RAISE)->token = claim->token;
+}
+
+/* Whether @token was already passed by in this name's history, as far as this candidate saw it. */
+static bool regressed(const struct tn_claim *claim, uint64_t token)
+{
+    return token <= claim->high_token && !TN_PLANT(NO_HIGH_WATER) && !TN_PLANT(TOKEN_PER_SESSION);
+}
+
+/* Give back a grant of an older generation, or of one that was withdrawn. */
+static void give_back(const struct tn_claim_event *event, struct tn_claim_actions *out)
+{
+    if (TN_PLANT(STRAY_KEPT))
+        return;
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_RELEASE);
+    action->gen = event->gen;
+    action->token = event->token;
+}
+
+static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
+                    struct tn_claim_actions *out)
+{
+    bool waiting = claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_WATCHING;
+
+    if (TN_PLANT(WON_TWICE) && claim->state == TN_CLAIM_HOLDING && event->gen == claim->gen)
+        won(claim, out);
+    if (event->gen == claim->gen && event->token == claim->token)
+        return; /* A duplicate of what is known. */
+    if (event->gen != claim->gen || !waiting) {
+        if (event->gen < claim->gen)
+            give_back(event, out);
+        return;
+    }
+    if (!tn_session_valid(claim->session, claim->now))
+        return; /* Too late: the store lets it go together with the session. */
+    claim->token = event->token;
+    claim->lost = false;
+    claim->queued = false;
+    if (!wants(claim)) {
+        release(claim, out);
+    } else if (regressed(claim, event->token)) {
+        refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
+    } else if (event->token <= claim->revoked_token && !TN_PLANT(REVOKE_FORGOTTEN)) {
+        refuse(claim, TN_REASON_REVOKED, out);
+    } else if (claim->config->fenced && !TN_PLANT(FENCE_AFTER_WON)) {
+        move(claim, TN_CLAIM_RAISING);
+        claim->give_up_at = claim->now + claim->config->raise_timeout;
+        raise_fences(claim, out);
+    } else {
+        move(claim, TN_CLAIM_RAISING);
+        won(claim, out);
+        if (claim->config->fenced)
+            raise_fences(claim, out);
+    }
+}
+
+static bool leads(const struct tn_claim *claim)
+{
+    return (claim->state == TN_CLAIM_HOLDING || claim->state == TN_CLAIM_DRAINING) &&
+           claim->token > 0 && !claim->lost;
+}
+
+static void lose(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
+{
+    TN_ASSERT(claim->working);
+    TN_ASSERT(leads(claim));
+    if (claim->state == TN_CLAIM_HOLDING)
+        move(claim, TN_CLAIM_DRAINING);
+    claim->lost = true;
+    claim->check_in_by = TN_NEVER;
+    claim->give_up_at = TN_NEVER;
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_LOST);
+    action->reason = reason;
+    action->token = claim->token;
+}
+
+/* The term ends while its session lives on: the lease has to be given back, but only once the work has
+ * stopped. A stalled worker never says so; then the deadline as it stands now decides, because that is
+ * when an expiry would have let the lease go as well. */
+static void lose_early(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
+{
+    lose(claim, reason, out);
+    claim->owed = true;
+    if (reason == TN_REASON_STALLED)
+        claim->give_up_at = tn_session_deadline(claim->session);
+}
+
+static void resign(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    claim->campaigning = false;
+    if (claim->state == TN_CLAIM_HOLDING) {
+        move(claim, TN_CLAIM_DRAINING);
+        claim->give_up_at = claim->now + claim->config->drain_timeout;
+        add(out, TN_CLAIM_DO_DRAIN)->token = claim->token;
+        if (TN_PLANT(DRAIN_SKIPPED)) {
+            lose(claim, TN_REASON_RELEASED, out);
+            release(claim, out);
+        }
+    }
+}
+
+static void drained(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    if (!claim->working)
+        return;
+    if (leads(claim)) /* Resigned, or the work ended by itself, which comes to the same. */
+        lose_early(claim, TN_REASON_RELEASED, out);
+    claim->working = false;
+    if (claim->state != TN_CLAIM_DRAINING)
+        return;
+    if (claim->owed)
+        release(claim, out);
+    else
+        finish(claim);
+}
+
+/* Not wanted any more, before anything was granted: leave the queue, or whatever is on its way. */
+static void withdraw(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    if (claim->state == TN_CLAIM_ACQUIRING)
+        claim->unsettled = true;
+    if (claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_RAISING || claim->queued)
+        release(claim, out);
+}
+
+static void session_lost(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    claim->unsettled = false; /* Whatever arrives now is refused or dies with the session. */
+    if (leads(claim))
+        lose(claim, claim->session->reason, out);
+    claim->queued = false;
+    if (claim->state == TN_CLAIM_DRAINING) {
+        finish(claim);
+    } else if (claim->state == TN_CLAIM_WATCHING) {
+        claim->gen++;
+        claim->retry_at = TN_NEVER;
+    } else {
+        finish(claim);
+    }
+}
+
+static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
+{
+    if (TN_PLANT(REVOKE_IGNORED))
+        return;
+    if (token > claim->revoked_token)
+        claim->revoked_token = token;
+    if (claim->token != token || token == 0)
+        return;
+    if (leads(claim))
+        lose_early(claim, TN_REASON_REVOKED, out);
+    else if (claim->state == TN_CLAIM_RAISING)
+        refuse(claim, TN_REASON_REVOKED, out);
+}
+
+static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *event,
+                        struct tn_claim_actions *out)
+{
+    if (event->token < claim->leader_token ||
+        (event->token == claim->leader_token && event->held == claim->leader_held))
+        return; /* Older than what was told, or the same. */
+    claim->leader_token = event->token;
+    claim->leader_held = event->held;
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_LEADER);
+    action->token = event->token;
+    action->held = event->held;
+}
+
+/* What the record says, from a watch or a read; perhaps old, so tokens decide what it proves. */
+static void observed(struct tn_claim *claim, const struct tn_claim_event *event,
+                     struct tn_claim_actions *out)
+{
+    tell_leader(claim, event, out);
+    if (event->mine) {
+        if (claim->life == claim->session->life)
+            granted(claim, event, out);
+        return;
+    }
+    if (event->token > claim->high_token && event->token != claim->token)
+        claim->high_token = event->token;
+    if (claim->token > 0 && event->token >= claim->token && !TN_PLANT(REVOKE_IGNORED)) {
+        /* Deleted or given away under us: somebody went round the lease's rules. */
+        if (leads(claim))
+            lose_early(claim, TN_REASON_REVOKED, out);
+        else if (claim->state == TN_CLAIM_RAISING)
+            refuse(claim, TN_REASON_REVOKED, out);
+        return;
+    }
+    if (!event->held && claim->state == TN_CLAIM_WATCHING && !claim->queued && wants(claim))
+        acquire(claim, out);
+}
+
+static void fences_raised(struct tn_claim *claim, const struct tn_claim_event *event,
+                          struct tn_claim_actions *out)
+{
+    if (claim->state != TN_CLAIM_RAISING)
+        return;
+    if (event->kind == TN_CLAIM_EV_STALE && event->token > claim->token) {
+        claim->high_token = event->token;
+        refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
+    } else if (event->kind == TN_CLAIM_EV_RAISED && event->token == claim->token) {
+        if (tn_session_valid(claim->session, claim->now))
+            won(claim, out);
+    }
+}
+
+static void failed(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    if (TN_PLANT(FENCE_SKIPPED) && claim->state == TN_CLAIM_RAISING) {
+        won(claim, out);
+        return;
+    }
+    if (claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_RAISING ||
+        claim->state == TN_CLAIM_RELEASING)
+        claim->retry_at = claim->now + jittered(claim, claim->config->backoff);
+}
+
+/* The retry or poll is due. */
+static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    claim->retry_at = TN_NEVER;
+    switch (claim->state) {
+    case TN_CLAIM_WATCHING:
+        if (wants(claim) && (claim->queued || !claim->config->observed)) {
+            acquire(claim, out); /* Doubles as a read: a queued one keeps its place. */
+        } else if (wants(claim) || claim->unsettled) {
+            watch(claim, claim->queued, claim->config->poll_every);
+            add(out, TN_CLAIM_DO_READ);
+        }
+        break;
+    case TN_CLAIM_ACQUIRING:
+        claim->unsettled = true; /* The first one may arrive at any time, even after a release. */
+        acquire(claim, out);
+        break;
+    case TN_CLAIM_RAISING:
+        raise_fences(claim, out);
+        break;
+    case TN_CLAIM_RELEASING:
+        release(claim, out);
+        break;
+    case TN_CLAIM_HOLDING:
+    case TN_CLAIM_DRAINING:
+    case TN_CLAIM_STATE_COUNT:
+        break;
+    }
+}
+
+static void give_up(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    if (claim->state == TN_CLAIM_RAISING) {
+        claim->give_up_at = TN_NEVER;
+        refuse(claim, TN_REASON_FENCE, out);
+    } else if (claim->state == TN_CLAIM_DRAINING && !claim->lost) {
+        lose_early(claim, TN_REASON_STALLED, out);
+    } else if (claim->state == TN_CLAIM_DRAINING && claim->owed) {
+        release(claim, out);
+    }
+}
+
+/* What follows from the clock and the wishes alone, after every event. */
+static void settle(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    if (claim->now >= claim->check_in_by && leads(claim) && !TN_PLANT(STALL_KEPT))
+        lose_early(claim, TN_REASON_STALLED, out);
+    if (claim->now >= claim->give_up_at)
+        give_up(claim, out);
+    if (!wants(claim) && !claim->working && tn_session_valid(claim->session, claim->now))
+        withdraw(claim, out);
+    if (claim->now >= claim->retry_at)
+        retry(claim, out);
+}
+
+static void campaign(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    if (claim->state == TN_CLAIM_WATCHING && !claim->queued && wants(claim)) {
+        if (claim->config->observed) {
+            watch(claim, false, claim->config->poll_every);
+            add(out, TN_CLAIM_DO_READ);
+        } else {
+            acquire(claim, out);
+        }
+    }
+}
+
+static void hear_application(struct tn_claim *claim, const struct tn_claim_event *event,
+                             struct tn_claim_actions *out)
+{
+    switch (event->kind) {
+    case TN_CLAIM_EV_CAMPAIGN:
+        claim->campaigning = true;
+        campaign(claim, out);
+        break;
+    case TN_CLAIM_EV_RESIGN:
+        resign(claim, out);
+        break;
+    case TN_CLAIM_EV_READY:
+        claim->ready = true;
+        campaign(claim, out);
+        break;
+    case TN_CLAIM_EV_NOT_READY:
+        claim->ready = false;
+        break;
+    case TN_CLAIM_EV_DRAINED:
+        drained(claim, out);
+        break;
+    case TN_CLAIM_EV_CHECK_IN:
+        if (claim->check_in_by != TN_NEVER && claim->now < claim->check_in_by)
+            claim->check_in_by = claim->now + claim->config->stall_after;
+        break;
+    default:
+        TN_ASSERT(event->kind == TN_CLAIM_EV_TICK);
+    }
+}
+
+static void hear_store(struct tn_claim *claim, const struct tn_claim_event *event,
+                       struct tn_claim_actions *out)
+{
+    bool ours = event->gen == claim->gen;
+    switch (event->kind) {
+    case TN_CLAIM_EV_GRANTED:
+        granted(claim, event, out);
+        break;
+    case TN_CLAIM_EV_QUEUED:
+        if (ours && claim->state == TN_CLAIM_ACQUIRING)
+            watch(claim, true, claim->config->poll_every);
+        break;
+    case TN_CLAIM_EV_HELD:
+        if (ours && claim->state == TN_CLAIM_ACQUIRING)
+            watch(claim, false, claim->config->poll_every);
+        break;
+    case TN_CLAIM_EV_FAILED:
+        failed(claim, out);
+        break;
+    case TN_CLAIM_EV_RELEASED:
+        if (ours && claim->state == TN_CLAIM_RELEASING)
+            finish(claim);
+        break;
+    case TN_CLAIM_EV_REVOKED:
+        revoked(claim, event->token, out);
+        break;
+    default:
+        TN_ASSERT(event->kind == TN_CLAIM_EV_OBSERVED);
+        observed(claim, event, out);
+    }
+}
+
+void tn_claim_step(struct tn_claim *claim, tenure_ns now, const struct tn_claim_event *event,
+                   struct tn_claim_actions *ret_actions)
+{
+    TN_ASSERT(now >= claim->now);
+    claim->now = now;
+    ret_actions->count = 0;
+    switch (event->kind) {
+    case TN_CLAIM_EV_SESSION_LIVE:
+        campaign(claim, ret_actions);
+        break;
+    case TN_CLAIM_EV_SESSION_LOST:
+        session_lost(claim, ret_actions);
+        break;
+    case TN_CLAIM_EV_RAISED:
+    case TN_CLAIM_EV_STALE:
+        fences_raised(claim, event, ret_actions);
+        break;
+    case TN_CLAIM_EV_GRANTED:
+    case TN_CLAIM_EV_QUEUED:
+    case TN_CLAIM_EV_HELD:
+    case TN_CLAIM_EV_FAILED:
+    case TN_CLAIM_EV_OBSERVED:
+    case TN_CLAIM_EV_RELEASED:
+    case TN_CLAIM_EV_REVOKED:
+        hear_store(claim, event, ret_actions);
+        break;
+    default:
+        hear_application(claim, event, ret_actions);
+    }
+    settle(claim, ret_actions);
+}
+
+tenure_ns tn_claim_wake_at(const struct tn_claim *claim)
+{
+    tenure_ns at = claim->retry_at;
+    if (claim->give_up_at < at && claim->state != TN_CLAIM_RELEASING)
+        at = claim->give_up_at;
+    if (claim->check_in_by < at)
+        at = claim->check_in_by;
+    return at;
+}
+
+uint64_t tn_claim_token(const struct tn_claim *claim, tenure_ns now)
+{
+    bool valid = leads(claim) && claim->life == claim->session->life &&
+                 tn_session_valid(claim->session, now);
+    return valid ? claim->token : 0;
+}

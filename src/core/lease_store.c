@@ -1,0 +1,496 @@
+/* lease_store.c - the records of the lease table; lease_store.h has the layout. */
+#include "core/lease_store.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/hash.h"
+
+static char *block_of(const struct tn_table *table)
+{
+    return (char *)(uintptr_t)table; /* The block is the caller's, and never really constant. */
+}
+
+struct tn_session_record *tn_session_at(const struct tn_table *table, uint32_t index)
+{
+    TN_ASSERT(index > 0 && index < table->sessions.used);
+    return (struct tn_session_record *)(void *)(block_of(table) + table->sessions.at) + index;
+}
+
+struct tn_lease_record *tn_lease_at(const struct tn_table *table, uint32_t index)
+{
+    TN_ASSERT(index > 0 && index < table->leases.used);
+    return (struct tn_lease_record *)(void *)(block_of(table) + table->leases.at) + index;
+}
+
+struct tn_waiter_record *tn_waiter_at(const struct tn_table *table, uint32_t index)
+{
+    TN_ASSERT(index > 0 && index < table->waiters.used);
+    return (struct tn_waiter_record *)(void *)(block_of(table) + table->waiters.at) + index;
+}
+
+static char *text_memory(const struct tn_table *table, uint32_t at)
+{
+    return block_of(table) + table->text.at + (uint64_t)at * TN_TEXT_UNIT;
+}
+
+const char *tn_text_at(const struct tn_table *table, struct tn_text text)
+{
+    return text_memory(table, text.at);
+}
+
+static uint32_t *words_at(const struct tn_table *table, uint64_t at)
+{
+    return (uint32_t *)(void *)(block_of(table) + at);
+}
+
+/* --- Layout --------------------------------------------------------------------------------- */
+
+static uint64_t lay(uint64_t *end, uint64_t bytes)
+{
+    uint64_t at = *end;
+    *end += (bytes + 7) / 8 * 8;
+    return at;
+}
+
+static struct tn_array lay_array(uint64_t *end, uint32_t limit, size_t bytes)
+{
+    struct tn_array array = { .limit = limit + 1, .used = 1 };
+    array.at = lay(end, ((uint64_t)limit + 1) * bytes);
+    return array;
+}
+
+static uint64_t lay_out(struct tn_table *table, const struct tn_table_limits *limits)
+{
+    uint64_t end = 0;
+    (void)lay(&end, sizeof *table);
+    table->limits = *limits;
+    table->sessions = lay_array(&end, limits->sessions, sizeof(struct tn_session_record));
+    table->leases = lay_array(&end, limits->leases, sizeof(struct tn_lease_record));
+    table->waiters = lay_array(&end, limits->waiters, sizeof(struct tn_waiter_record));
+    table->heap = lay_array(&end, limits->sessions, sizeof(uint32_t));
+    table->text = lay_array(&end, limits->text_bytes / TN_TEXT_UNIT, TN_TEXT_UNIT);
+    table->by_secret.at = lay(&end, ((uint64_t)limits->sessions + 1) * sizeof(uint32_t));
+    table->by_name.at = lay(&end, ((uint64_t)limits->leases + 1) * sizeof(uint32_t));
+    table->by_secret.buckets = 1;
+    table->by_name.buckets = 1;
+    return end;
+}
+
+size_t tn_table_size(const struct tn_table_limits *limits)
+{
+    struct tn_table table = { 0 };
+    return (size_t)lay_out(&table, limits);
+}
+
+struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits)
+{
+    struct tn_table *table = block;
+    TN_ASSERT(limits->sessions > 0 && limits->leases > 0);
+    TN_ASSERT(limits->text_bytes >= 2 * TN_TEXT_UNIT);
+    *table = (struct tn_table) { 0 };
+    (void)lay_out(table, limits);
+    return table;
+}
+
+/* --- Slots and text ------------------------------------------------------------------------- */
+
+/* A new element of @array, whose freed ones are chained through the word that @next_of points at. */
+static uint32_t take(struct tn_array *array, uint32_t *freed_next)
+{
+    uint32_t index = array->free;
+    if (index != 0)
+        array->free = *freed_next;
+    else if (array->used < array->limit)
+        index = array->used++;
+    if (index != 0)
+        array->count++;
+    return index;
+}
+
+static void give(struct tn_array *array, uint32_t index, uint32_t *freed_next)
+{
+    *freed_next = array->free;
+    array->free = index;
+    array->count--;
+}
+
+static uint32_t class_of(uint32_t len)
+{
+    uint32_t class = 0;
+    while ((uint32_t)TN_TEXT_UNIT << class < len)
+        class ++;
+    TN_ASSERT(class < TN_TEXT_CLASSES);
+    return class;
+}
+
+static bool text_add(struct tn_table *table, const char *bytes, uint32_t len,
+                     struct tn_text *ret_text)
+{
+    uint32_t class = class_of(len);
+    uint32_t at = table->text_free[class];
+    TN_ASSERT(len <= TN_NAME_MAX);
+    *ret_text = (struct tn_text) { 0 };
+    if (len == 0)
+        return true;
+    if (at != 0) {
+        memcpy(&table->text_free[class], text_memory(table, at), sizeof(uint32_t));
+    } else {
+        if (table->text.limit - table->text.used < 1U << class)
+            return false;
+        at = table->text.used;
+        table->text.used += 1U << class;
+    }
+    memcpy(text_memory(table, at), bytes, len);
+    *ret_text = (struct tn_text) { .at = at, .len = (uint8_t)len };
+    return true;
+}
+
+static void text_drop(struct tn_table *table, struct tn_text text)
+{
+    uint32_t class = class_of(text.len);
+    if (text.len == 0)
+        return;
+    memcpy(text_memory(table, text.at), &table->text_free[class], sizeof(uint32_t));
+    table->text_free[class] = text.at;
+}
+
+/* --- Indexes -------------------------------------------------------------------------------- */
+
+static uint64_t hash_secret(const struct tn_table *table, const struct tn_secret *secret)
+{
+    return tn_hash(table->limits.hash_key, secret->bytes, sizeof secret->bytes);
+}
+
+static uint64_t hash_name(const struct tn_table *table, const char *name, uint32_t len)
+{
+    return tn_hash(table->limits.hash_key, name, len);
+}
+
+/* The hash of record @index and the word that chains it, for whichever index it is in. */
+static uint64_t record_of(const struct tn_table *table, const struct tn_index *index,
+                          uint32_t record, uint32_t **ret_chain)
+{
+    if (index == &table->by_secret) {
+        struct tn_session_record *session = tn_session_at(table, record);
+        *ret_chain = &session->chain;
+        return hash_secret(table, &session->secret);
+    }
+    struct tn_lease_record *lease = tn_lease_at(table, record);
+    *ret_chain = &lease->chain;
+    return hash_name(table, tn_text_at(table, lease->name), lease->name.len);
+}
+
+/* Linear hashing: with b buckets, the low bits that count b address a bucket, unless that one does not
+ * exist yet; then one bit fewer. */
+static uint32_t bucket_of(const struct tn_index *index, uint64_t hash)
+{
+    uint32_t wide = 1;
+    while (wide < index->buckets)
+        wide <<= 1;
+    uint32_t bucket = (uint32_t)hash & (wide - 1);
+    return bucket < index->buckets ? bucket : bucket & (wide / 2 - 1);
+}
+
+static void link_record(struct tn_table *table, struct tn_index *index, uint32_t record)
+{
+    uint32_t *chain;
+    uint64_t hash = record_of(table, index, record, &chain);
+    uint32_t *head = words_at(table, index->at) + bucket_of(index, hash);
+    *chain = *head;
+    *head = record;
+}
+
+static void unlink_record(struct tn_table *table, struct tn_index *index, uint32_t record)
+{
+    uint32_t *chain;
+    uint64_t hash = record_of(table, index, record, &chain);
+    uint32_t *link = words_at(table, index->at) + bucket_of(index, hash);
+    while (*link != record) {
+        TN_ASSERT(*link != 0);
+        (void)record_of(table, index, *link, &link);
+    }
+    *link = *chain;
+}
+
+/* One bucket more; only the bucket that it halves has to be dealt out again. */
+static void grow(struct tn_table *table, struct tn_index *index)
+{
+    uint32_t added = index->buckets;
+    uint32_t wide = 1;
+    while (wide <= added)
+        wide <<= 1;
+    uint32_t *heads = words_at(table, index->at);
+    uint32_t record = heads[added & (wide / 2 - 1)];
+    heads[added & (wide / 2 - 1)] = 0;
+    heads[added] = 0;
+    index->buckets++;
+    while (record != 0) {
+        uint32_t *chain;
+        uint32_t next;
+        (void)record_of(table, index, record, &chain);
+        next = *chain;
+        link_record(table, index, record);
+        record = next;
+    }
+}
+
+static void insert(struct tn_table *table, struct tn_index *index, uint32_t record, uint32_t count,
+                   uint32_t limit)
+{
+    if (count > index->buckets && index->buckets < limit)
+        grow(table, index);
+    link_record(table, index, record);
+}
+
+uint32_t tn_session_find(const struct tn_table *table, const struct tn_secret *secret)
+{
+    uint32_t bucket = bucket_of(&table->by_secret, hash_secret(table, secret));
+    uint32_t index = words_at(table, table->by_secret.at)[bucket];
+    while (index != 0 && !tn_secret_equal(&tn_session_at(table, index)->secret, secret))
+        index = tn_session_at(table, index)->chain;
+    return index;
+}
+
+uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t len)
+{
+    uint32_t bucket = bucket_of(&table->by_name, hash_name(table, name, len));
+    uint32_t index = words_at(table, table->by_name.at)[bucket];
+    while (index != 0) {
+        struct tn_lease_record *lease = tn_lease_at(table, index);
+        if (lease->name.len == len && memcmp(tn_text_at(table, lease->name), name, len) == 0)
+            break;
+        index = lease->chain;
+    }
+    return index;
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+enum chain_kind { IN_LEASES, IN_LEASE_QUEUE, IN_SESSION_QUEUE };
+
+static struct tn_links *links_of(const struct tn_table *table, enum chain_kind kind, uint32_t index)
+{
+    if (kind == IN_LEASES)
+        return &tn_lease_at(table, index)->links;
+    struct tn_waiter_record *waiter = tn_waiter_at(table, index);
+    return kind == IN_LEASE_QUEUE ? &waiter->in_lease : &waiter->in_session;
+}
+
+static void append(struct tn_table *table, struct tn_list *list, enum chain_kind kind,
+                   uint32_t index)
+{
+    struct tn_links *links = links_of(table, kind, index);
+    *links = (struct tn_links) { .prev = list->last };
+    if (list->last != 0)
+        links_of(table, kind, list->last)->next = index;
+    else
+        list->first = index;
+    list->last = index;
+}
+
+static void take_out(struct tn_table *table, struct tn_list *list, enum chain_kind kind,
+                     uint32_t index)
+{
+    struct tn_links links = *links_of(table, kind, index);
+    if (links.prev != 0)
+        links_of(table, kind, links.prev)->next = links.next;
+    else
+        list->first = links.next;
+    if (links.next != 0)
+        links_of(table, kind, links.next)->prev = links.prev;
+    else
+        list->last = links.prev;
+}
+
+static struct tn_list *list_of(struct tn_table *table, const struct tn_lease_record *lease)
+{
+    return lease->session != 0 ? &tn_session_at(table, lease->session)->leases
+                               : &table->forgettable;
+}
+
+void tn_lease_chain(struct tn_table *table, uint32_t lease)
+{
+    append(table, list_of(table, tn_lease_at(table, lease)), IN_LEASES, lease);
+}
+
+void tn_lease_unchain(struct tn_table *table, uint32_t lease)
+{
+    take_out(table, list_of(table, tn_lease_at(table, lease)), IN_LEASES, lease);
+}
+
+/* --- Records -------------------------------------------------------------------------------- */
+
+uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
+{
+    struct tn_text label;
+    uint32_t *freed = table->sessions.free ? &tn_session_at(table, table->sessions.free)->chain : 0;
+    uint32_t index;
+
+    if (table->sessions.count + 1 >= table->sessions.limit)
+        return 0;
+    if (!text_add(table, op->label, op->label_len, &label))
+        return 0;
+    index = take(&table->sessions, freed);
+    TN_ASSERT(index != 0);
+    *tn_session_at(table, index) = (struct tn_session_record) {
+        .secret = op->session,
+        .ttl = op->ttl,
+        .label = label,
+    };
+    insert(table, &table->by_secret, index, table->sessions.count, table->sessions.limit);
+    return index;
+}
+
+void tn_session_drop(struct tn_table *table, uint32_t session)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    TN_ASSERT(record->leases.first == 0);
+    TN_ASSERT(record->waiters.first == 0);
+    tn_timer_drop(table, session);
+    unlink_record(table, &table->by_secret, session);
+    text_drop(table, record->label);
+    give(&table->sessions, session, &record->chain);
+}
+
+uint32_t tn_lease_add(struct tn_table *table, const char *name, uint32_t len)
+{
+    struct tn_text text;
+    uint32_t index;
+
+    /* Forget names that nobody holds before giving up; their tokens live on in the counter. */
+    while (table->leases.count + 1 >= table->leases.limit || !text_add(table, name, len, &text)) {
+        if (table->forgettable.first == 0)
+            return 0;
+        tn_lease_drop(table, table->forgettable.first);
+    }
+    index = take(&table->leases,
+                 table->leases.free ? &tn_lease_at(table, table->leases.free)->chain : NULL);
+    TN_ASSERT(index != 0);
+    *tn_lease_at(table, index) = (struct tn_lease_record) { .name = text, .state = TN_LEASE_FREE };
+    insert(table, &table->by_name, index, table->leases.count, table->leases.limit);
+    tn_lease_chain(table, index);
+    return index;
+}
+
+void tn_lease_drop(struct tn_table *table, uint32_t lease)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    TN_ASSERT(record->state == TN_LEASE_FREE);
+    TN_ASSERT(record->waiters.first == 0);
+    tn_lease_unchain(table, lease);
+    unlink_record(table, &table->by_name, lease);
+    text_drop(table, record->name);
+    record->state = TN_LEASE_UNUSED;
+    give(&table->leases, lease, &record->chain);
+}
+
+uint32_t tn_waiter_add(struct tn_table *table, uint32_t lease, uint32_t session,
+                       const struct tn_secret *term)
+{
+    uint32_t index =
+        take(&table->waiters,
+             table->waiters.free ? &tn_waiter_at(table, table->waiters.free)->lease : NULL);
+    if (index == 0)
+        return 0;
+    *tn_waiter_at(table, index) =
+        (struct tn_waiter_record) { .term = *term, .session = session, .lease = lease };
+    append(table, &tn_lease_at(table, lease)->waiters, IN_LEASE_QUEUE, index);
+    append(table, &tn_session_at(table, session)->waiters, IN_SESSION_QUEUE, index);
+    return index;
+}
+
+void tn_waiter_drop(struct tn_table *table, uint32_t waiter)
+{
+    struct tn_waiter_record *record = tn_waiter_at(table, waiter);
+    take_out(table, &tn_lease_at(table, record->lease)->waiters, IN_LEASE_QUEUE, waiter);
+    take_out(table, &tn_session_at(table, record->session)->waiters, IN_SESSION_QUEUE, waiter);
+    give(&table->waiters, waiter, &record->lease);
+}
+
+/* Walks the lease's queue and the session's in step: a process may wait for ten thousand names, and
+ * ten thousand processes for one, but hardly both at once. */
+uint32_t tn_waiter_find(const struct tn_table *table, uint32_t lease, uint32_t session,
+                        const struct tn_secret *term)
+{
+    uint32_t one = tn_lease_at(table, lease)->waiters.first;
+    uint32_t other = tn_session_at(table, session)->waiters.first;
+    while (one != 0 && other != 0) {
+        struct tn_waiter_record *a = tn_waiter_at(table, one);
+        struct tn_waiter_record *b = tn_waiter_at(table, other);
+        if (a->session == session && tn_secret_equal(&a->term, term))
+            return one;
+        if (b->lease == lease && tn_secret_equal(&b->term, term))
+            return other;
+        one = a->in_lease.next;
+        other = b->in_session.next;
+    }
+    return 0;
+}
+
+/* --- Timers --------------------------------------------------------------------------------- */
+
+static tenure_ns key_of(const struct tn_table *table, uint32_t slot)
+{
+    return tn_session_at(table, words_at(table, table->heap.at)[slot])->timer_key;
+}
+
+static void put(struct tn_table *table, uint32_t slot, uint32_t session)
+{
+    words_at(table, table->heap.at)[slot] = session;
+    tn_session_at(table, session)->heap_at = slot;
+}
+
+static void swap(struct tn_table *table, uint32_t a, uint32_t b)
+{
+    const uint32_t *heap = words_at(table, table->heap.at);
+    uint32_t kept = heap[a];
+    put(table, a, heap[b]);
+    put(table, b, kept);
+}
+
+void tn_timer_moved(struct tn_table *table, uint32_t session)
+{
+    uint32_t slot = tn_session_at(table, session)->heap_at;
+    TN_ASSERT(slot > 0);
+    for (; slot > 1 && key_of(table, slot) < key_of(table, slot / 2); slot /= 2)
+        swap(table, slot, slot / 2);
+    for (;;) {
+        uint32_t child = 2 * slot;
+        if (child > table->heap.count)
+            break;
+        if (child < table->heap.count && key_of(table, child + 1) < key_of(table, child))
+            child++;
+        if (key_of(table, slot) <= key_of(table, child))
+            break;
+        swap(table, slot, child);
+        slot = child;
+    }
+}
+
+void tn_timer_add(struct tn_table *table, uint32_t session)
+{
+    TN_ASSERT(tn_session_at(table, session)->heap_at == 0);
+    put(table, ++table->heap.count, session);
+    tn_timer_moved(table, session);
+}
+
+void tn_timer_drop(struct tn_table *table, uint32_t session)
+{
+    uint32_t slot = tn_session_at(table, session)->heap_at;
+    uint32_t last = table->heap.count;
+    if (slot == 0)
+        return;
+    tn_session_at(table, session)->heap_at = 0;
+    table->heap.count--;
+    if (slot != last) {
+        uint32_t moved = words_at(table, table->heap.at)[last];
+        put(table, slot, moved);
+        tn_timer_moved(table, moved);
+    }
+}
+
+uint32_t tn_timer_first(const struct tn_table *table)
+{
+    return table->heap.count > 0 ? words_at(table, table->heap.at)[1] : 0;
+}

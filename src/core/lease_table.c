@@ -1,0 +1,585 @@
+/* lease_table.c - the authority's rules; lease_table.h has the contract.
+ *
+ * Happy path: a session opens and renews; an acquire finds the name free and is granted the next
+ * token; a release, or the end of the session, passes it to the first waiter that is still alive.
+ * What can fail: limits are answered with FULL and change nothing. Whoever is over - by the clock, by
+ * closing, by an observer's evidence - never comes back: every operation looks at the session first.
+ *
+ * The end of a session with many leases is worked off in bounded steps: between two of them the leases
+ * not yet reached look held, but settle() lets each go as soon as anyone asks for it. */
+#include "core/lease_table.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "core/lease_store.h"
+#include "core/plan.h"
+#include "core/plant.h"
+
+/* Room that one vacancy may need: the grant to the next in line, and the change for all. */
+#define VACANCY_NOTICES 2
+
+static bool alive(const struct tn_table *table, uint32_t session)
+{
+    const struct tn_session_record *record = tn_session_at(table, session);
+    if (TN_PLANT(EARLY_EXPIRY))
+        return !record->closed && table->now < record->expires_at - record->ttl / 3;
+    return !record->closed && table->now < record->expires_at;
+}
+
+static uint32_t find_alive(const struct tn_table *table, const struct tn_secret *secret)
+{
+    uint32_t session = tn_session_find(table, secret);
+    return session != 0 && alive(table, session) ? session : 0;
+}
+
+static bool has_room(const struct tn_result *result)
+{
+    return result->count + VACANCY_NOTICES <= TN_TABLE_NOTICES;
+}
+
+static struct tn_notice *notify(struct tn_result *result, enum tn_notice_kind kind, uint32_t lease)
+{
+    TN_ASSERT(result->count < TN_TABLE_NOTICES);
+    struct tn_notice *notice = &result->list[result->count++];
+    *notice = (struct tn_notice) { .kind = kind, .lease = lease };
+    return notice;
+}
+
+/* --- Grants and vacancies ------------------------------------------------------------------- */
+
+static void notify_changed(struct tn_table *table, uint32_t lease, struct tn_result *result)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    struct tn_notice *notice = notify(result, TN_NOTICE_CHANGED, lease);
+    notice->token = record->token;
+    notice->held = record->state != TN_LEASE_FREE;
+}
+
+/* P2: the one place where a token is made. */
+static uint64_t next_token(struct tn_table *table, const struct tn_lease_record *lease,
+                           const struct tn_secret *term)
+{
+    /* In the simulator a secret begins with the candidate's label. */
+    if (TN_PLANT(TOKEN_PER_SESSION) && memcmp(&lease->term, term, 4) == 0 && lease->token > 0)
+        return lease->token;
+    if (TN_PLANT(TOKEN_FROM_RECORD))
+        return lease->token + 1;
+    TN_ASSERT(table->last_token < UINT64_MAX);
+    return ++table->last_token;
+}
+
+static void grant(struct tn_table *table, uint32_t lease, uint32_t session,
+                  const struct tn_secret *term)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    TN_ASSERT(record->state == TN_LEASE_FREE);
+    TN_ASSERT(alive(table, session) || TN_PLANT(DEAD_WAITER));
+    record->token = next_token(table, record, term);
+    tn_lease_unchain(table, lease);
+    record->state = TN_LEASE_HELD;
+    record->session = session;
+    record->term = *term;
+    tn_lease_chain(table, lease);
+}
+
+static uint32_t first_waiter(struct tn_table *table, uint32_t lease)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    if (TN_PLANT(QUEUE_SKIPPED))
+        return record->waiters.last;
+    return record->waiters.first;
+}
+
+/* Q1: the first waiter whose session is alive; those before it whose sessions are over leave. */
+static void grant_next(struct tn_table *table, uint32_t lease, struct tn_result *result)
+{
+    uint32_t index;
+    while ((index = first_waiter(table, lease)) != 0) {
+        struct tn_waiter_record waiter = *tn_waiter_at(table, index);
+        tn_waiter_drop(table, index);
+        if (!alive(table, waiter.session) && !TN_PLANT(DEAD_WAITER))
+            continue;
+        grant(table, lease, waiter.session, &waiter.term);
+        struct tn_notice *notice = notify(result, TN_NOTICE_GRANTED, lease);
+        notice->session = tn_session_at(table, waiter.session)->secret;
+        notice->term = waiter.term;
+        notice->token = tn_lease_at(table, lease)->token;
+        break;
+    }
+    notify_changed(table, lease, result);
+}
+
+/* The term is over. Its token and secret stay on record, so that its release may be repeated. */
+static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *result)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
+    if (record->state == TN_LEASE_REVOKED)
+        tn_session_at(table, record->session)->revoked--;
+    tn_lease_unchain(table, lease);
+    record->state = TN_LEASE_FREE;
+    record->session = 0;
+    tn_lease_chain(table, lease);
+    grant_next(table, lease, result);
+}
+
+/* Whether the holder's time is over, whatever the timers have done so far. */
+static bool is_over(const struct tn_table *table, uint32_t lease)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    if (record->state == TN_LEASE_FREE)
+        return false;
+    if (!alive(table, record->session))
+        return true;
+    return record->state == TN_LEASE_REVOKED &&
+           (table->now >= record->free_at || TN_PLANT(REVOKE_AT_ONCE));
+}
+
+static void settle(struct tn_table *table, uint32_t lease, struct tn_result *result)
+{
+    if (is_over(table, lease))
+        vacate(table, lease, result);
+}
+
+static bool holds(const struct tn_table *table, uint32_t lease, uint32_t session,
+                  const struct tn_secret *term)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    return record->state != TN_LEASE_FREE && record->session == session &&
+           tn_secret_equal(&record->term, term);
+}
+
+/* --- Sessions ------------------------------------------------------------------------------- */
+
+static void end_session(struct tn_table *table, uint32_t session)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    record->closed = true;
+    record->timer_key = table->now;
+    tn_timer_moved(table, session);
+}
+
+static void extend(struct tn_table *table, uint32_t session)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    record->expires_at = table->now + record->ttl;
+    if (table->limits.observed || TN_PLANT(NEVER_EXPIRES))
+        record->expires_at = TN_NEVER;
+    record->beat++;
+    /* The timer stays where it is and is put right when it fires: renewing costs no heap work. */
+}
+
+/* Tell of revocations with numbers above @seen, oldest first, as many as fit. Returns the last. */
+static uint64_t list_revocations(struct tn_table *table, uint32_t session, uint64_t seen,
+                                 struct tn_result *result)
+{
+    const struct tn_session_record *record = tn_session_at(table, session);
+    for (uint32_t told = 0; told < record->revoked; told++) {
+        uint32_t next = 0;
+        uint64_t lowest = UINT64_MAX;
+        for (uint32_t i = record->leases.first; i != 0; i = tn_lease_at(table, i)->links.next) {
+            const struct tn_lease_record *lease = tn_lease_at(table, i);
+            if (lease->state == TN_LEASE_REVOKED && lease->revocation > seen &&
+                lease->revocation < lowest) {
+                lowest = lease->revocation;
+                next = i;
+            }
+        }
+        if (next == 0)
+            break;
+        if (result->count == TN_TABLE_NOTICES)
+            return seen;
+        struct tn_notice *notice = notify(result, TN_NOTICE_REVOKED, next);
+        notice->session = record->secret;
+        notice->term = tn_lease_at(table, next)->term;
+        notice->token = tn_lease_at(table, next)->token;
+        notice->revocation = lowest;
+        seen = lowest;
+    }
+    return record->revocations;
+}
+
+static void renew(struct tn_table *table, uint32_t session, const struct tn_op *op,
+                  struct tn_result *result)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    TN_ASSERT(op->seq > 0);
+    if (op->seq <= record->seq && !TN_PLANT(OLD_RENEWAL)) {
+        result->answer = TN_ANSWER_STALE; /* Overtaken by a newer attempt: extends nothing. */
+        return;
+    }
+    record->seq = op->seq;
+    extend(table, session);
+    result->answer = TN_ANSWER_OK;
+    result->ttl = record->ttl;
+    result->seen = list_revocations(table, session, op->seen, result);
+    result->more = result->seen < record->revocations;
+}
+
+static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t session = tn_session_find(table, &op->session);
+    TN_ASSERT(op->ttl > 0);
+    if (session != 0) {
+        result->answer = TN_ANSWER_GONE;
+        if (alive(table, session))
+            renew(table, session, op, result);
+        return;
+    }
+    session = tn_session_add(table, op);
+    if (session == 0) {
+        result->answer = TN_ANSWER_FULL;
+        return;
+    }
+    renew(table, session, op, result);
+    tn_session_at(table, session)->timer_key = tn_session_at(table, session)->expires_at;
+    tn_timer_add(table, session);
+}
+
+static void do_renew(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t session = tn_session_find(table, &op->session);
+    if (session != 0 && (alive(table, session) || TN_PLANT(REVIVE_EXPIRED)))
+        renew(table, session, op, result);
+    else
+        result->answer = TN_ANSWER_GONE;
+}
+
+static void do_close(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t session = find_alive(table, &op->session);
+    result->answer = session != 0 ? TN_ANSWER_OK : TN_ANSWER_GONE;
+    if (session != 0)
+        end_session(table, session);
+}
+
+/* --- Leases --------------------------------------------------------------------------------- */
+
+/* An observer saw @op's token and beat unchanged for the holder's TTL; if they are unchanged here and
+ * now, the holder is over. The comparison and what follows are one step of the store. */
+static void judge_silence(struct tn_table *table, uint32_t lease, const struct tn_op *op,
+                          struct tn_result *result)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    if (!table->limits.observed || !op->evident || record->state == TN_LEASE_FREE)
+        return;
+    if ((record->token == op->token && tn_session_at(table, record->session)->beat == op->beat) ||
+        TN_PLANT(BLIND_TAKEOVER)) {
+        end_session(table, record->session);
+        vacate(table, lease, result);
+    }
+}
+
+static void enqueue(struct tn_table *table, uint32_t lease, uint32_t session,
+                    const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
+    if (waiter == 0)
+        waiter = tn_waiter_add(table, lease, session, &op->term);
+    result->answer = waiter != 0 ? TN_ANSWER_QUEUED : TN_ANSWER_FULL;
+}
+
+static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t session = find_alive(table, &op->session);
+    uint32_t lease = tn_lease_find(table, op->name, op->name_len);
+
+    result->answer = session != 0 ? TN_ANSWER_FULL : TN_ANSWER_GONE;
+    if (session == 0)
+        return;
+    if (lease == 0)
+        lease = tn_lease_add(table, op->name, op->name_len);
+    if (lease == 0)
+        return;
+    settle(table, lease, result);
+    judge_silence(table, lease, op, result);
+    result->lease = lease;
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    if (holds(table, lease, session, &op->term) && record->state == TN_LEASE_HELD) {
+        result->answer = TN_ANSWER_GRANTED; /* A repetition: the same term, the same token. */
+        if (TN_PLANT(RETRY_NOT_IDEMPOTENT))
+            record->token = ++table->last_token;
+    } else if (record->state == TN_LEASE_FREE && table->last_token < UINT64_MAX) {
+        grant(table, lease, session, &op->term);
+        notify_changed(table, lease, result);
+        result->answer = TN_ANSWER_GRANTED;
+    } else if (record->state == TN_LEASE_FREE) {
+        result->answer = TN_ANSWER_FULL; /* Out of tokens: P9, stall rather than repeat one. */
+    } else if (op->wait) {
+        enqueue(table, lease, session, op, result);
+    } else {
+        result->answer = TN_ANSWER_HELD;
+    }
+    result->token = record->token;
+}
+
+/* Take back whatever the term has: its place in the queue, or a grant that nobody heard of. */
+static void withdraw(struct tn_table *table, uint32_t lease, uint32_t session,
+                     const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
+    if (waiter != 0)
+        tn_waiter_drop(table, waiter);
+    if (holds(table, lease, session, &op->term))
+        vacate(table, lease, result);
+    result->answer = TN_ANSWER_RELEASED;
+}
+
+/* P5: exactly this session, term and token. */
+static void release(struct tn_table *table, uint32_t lease, uint32_t session,
+                    const struct tn_op *op, struct tn_result *result)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    bool held = record->state != TN_LEASE_FREE;
+    if (held && TN_PLANT(RELEASE_BY_NAME)) {
+        vacate(table, lease, result);
+        result->answer = TN_ANSWER_RELEASED;
+    } else if (record->token != op->token) {
+        result->answer = TN_ANSWER_STALE;
+    } else if (held && holds(table, lease, session, &op->term)) {
+        vacate(table, lease, result);
+        result->answer = TN_ANSWER_RELEASED;
+    } else if (!held && tn_secret_equal(&record->term, &op->term)) {
+        result->answer = TN_ANSWER_RELEASED; /* Said again; the first reply was lost. */
+    } else {
+        result->answer = held ? TN_ANSWER_DENIED : TN_ANSWER_STALE;
+    }
+}
+
+static void do_release(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t session = find_alive(table, &op->session);
+    uint32_t lease = tn_lease_find(table, op->name, op->name_len);
+    if (session == 0) {
+        result->answer = TN_ANSWER_GONE;
+    } else if (lease == 0) {
+        result->answer = op->token == 0 ? TN_ANSWER_RELEASED : TN_ANSWER_STALE;
+    } else {
+        result->lease = lease;
+        settle(table, lease, result);
+        if (op->token == 0)
+            withdraw(table, lease, session, op, result);
+        else
+            release(table, lease, session, op, result);
+    }
+}
+
+static void do_read(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t lease = tn_lease_find(table, op->name, op->name_len);
+    result->answer = TN_ANSWER_FREE;
+    if (lease == 0)
+        return;
+    settle(table, lease, result);
+    result->lease = lease;
+    result->token = tn_lease_at(table, lease)->token;
+    if (tn_lease_at(table, lease)->state != TN_LEASE_FREE)
+        result->answer = TN_ANSWER_HELD;
+}
+
+/* The holder is told at once and with every renewal until it releases. The lease passes on then, or a
+ * full TTL from now: by then every renewal answered before the revocation has run out, and those after
+ * it told the holder. A store without a clock cannot wait: there the lease is free at once, and only
+ * the fence protects (A2 does not hold when somebody deletes a record). */
+static void do_revoke(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t lease = tn_lease_find(table, op->name, op->name_len);
+    struct tn_lease_record *record = lease != 0 ? tn_lease_at(table, lease) : NULL;
+
+    result->answer = TN_ANSWER_STALE;
+    if (record == NULL)
+        return;
+    settle(table, lease, result);
+    if (record->state == TN_LEASE_FREE || (op->token != 0 && op->token != record->token))
+        return;
+    result->answer = TN_ANSWER_OK;
+    result->lease = lease;
+    if (table->limits.observed) {
+        vacate(table, lease, result);
+    } else if (record->state == TN_LEASE_HELD) {
+        struct tn_session_record *session = tn_session_at(table, record->session);
+        record->state = TN_LEASE_REVOKED;
+        record->free_at = table->now + session->ttl;
+        record->revocation = ++session->revocations;
+        session->revoked++;
+        (void)list_revocations(table, record->session, record->revocation - 1, result);
+    }
+}
+
+/* --- Time ----------------------------------------------------------------------------------- */
+
+static void vacate_overdue_revocations(struct tn_table *table, uint32_t session,
+                                       struct tn_result *result)
+{
+    const struct tn_session_record *record = tn_session_at(table, session);
+    uint32_t next;
+    for (uint32_t i = record->leases.first; i != 0 && record->revoked > 0; i = next) {
+        next = tn_lease_at(table, i)->links.next;
+        if (!has_room(result))
+            return;
+        settle(table, i, result);
+    }
+}
+
+/* When @session next needs attention. */
+static tenure_ns due_at(const struct tn_table *table, uint32_t session)
+{
+    const struct tn_session_record *record = tn_session_at(table, session);
+    tenure_ns due = record->expires_at;
+    for (uint32_t i = record->leases.first; i != 0 && record->revoked > 0;
+         i = tn_lease_at(table, i)->links.next) {
+        const struct tn_lease_record *lease = tn_lease_at(table, i);
+        if (lease->state == TN_LEASE_REVOKED && lease->free_at < due)
+            due = lease->free_at;
+    }
+    return due;
+}
+
+/* Let go of one lease or waiter of the dying session, or of the session itself. */
+static void reap_one(struct tn_table *table, struct tn_result *result)
+{
+    const struct tn_session_record *session = tn_session_at(table, table->dying);
+    if (session->waiters.first != 0) {
+        tn_waiter_drop(table, session->waiters.first);
+    } else if (session->leases.first != 0) {
+        vacate(table, session->leases.first, result);
+    } else {
+        tn_session_drop(table, table->dying);
+        table->dying = 0;
+    }
+}
+
+/* Work off what is due while notices fit. Each waiter dropped was paid for when it was added. */
+static void work_off(struct tn_table *table, struct tn_result *result)
+{
+    while (has_room(result)) {
+        uint32_t first = tn_timer_first(table);
+        if (table->dying != 0) {
+            reap_one(table, result);
+        } else if (first == 0 || tn_session_at(table, first)->timer_key > table->now) {
+            break;
+        } else if (!alive(table, first)) {
+            tn_timer_drop(table, first);
+            table->dying = first;
+        } else {
+            vacate_overdue_revocations(table, first, result);
+            tn_session_at(table, first)->timer_key = due_at(table, first);
+            tn_timer_moved(table, first);
+        }
+    }
+}
+
+void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op,
+                   struct tn_result *ret_result)
+{
+    static void (*const operations[])(struct tn_table *, const struct tn_op *,
+                                      struct tn_result *) = {
+        [TN_OP_OPEN] = do_open,       [TN_OP_RENEW] = do_renew,     [TN_OP_CLOSE] = do_close,
+        [TN_OP_ACQUIRE] = do_acquire, [TN_OP_RELEASE] = do_release, [TN_OP_READ] = do_read,
+        [TN_OP_REVOKE] = do_revoke,
+    };
+    TN_ASSERT(now >= table->now);
+    TN_ASSERT(op->kind <= TN_OP_TICK);
+    table->now = now;
+    ret_result->answer = TN_ANSWER_OK;
+    ret_result->token = 0;
+    ret_result->ttl = 0;
+    ret_result->seen = 0;
+    ret_result->more = false;
+    ret_result->lease = 0;
+    ret_result->count = 0;
+    if (op->kind < TN_OP_RAISE)
+        operations[op->kind](table, op, ret_result);
+    else if (op->kind == TN_OP_RAISE && op->token > table->last_token)
+        table->last_token = op->token;
+    work_off(table, ret_result);
+}
+
+tenure_ns tn_table_wake_at(const struct tn_table *table)
+{
+    uint32_t first = tn_timer_first(table);
+    if (table->dying != 0)
+        return table->now;
+    return first != 0 ? tn_session_at(table, first)->timer_key : TN_NEVER;
+}
+
+/* What a session's life after a restart is: over if it was over, otherwise a full TTL. */
+static void restart_session(struct tn_table *table, uint32_t session, tenure_ns before,
+                            tenure_ns now)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    if (before >= record->expires_at)
+        record->closed = true;
+    while (record->waiters.first != 0)
+        tn_waiter_drop(table, record->waiters.first);
+    for (uint32_t i = record->leases.first; i != 0; i = tn_lease_at(table, i)->links.next)
+        tn_lease_at(table, i)->free_at = now + record->ttl;
+    if (!table->limits.observed)
+        record->expires_at = now + (TN_PLANT(RESTART_FORGETS) ? record->ttl / 8 : record->ttl);
+    record->timer_key = record->closed ? now : record->expires_at;
+    record->seq = 0; /* Renewals are not on record; the next one counts whatever its number. */
+    record->heap_at = 0;
+    tn_timer_add(table, session);
+}
+
+static uint64_t highest_held_token(const struct tn_table *table)
+{
+    uint64_t highest = 0;
+    for (uint32_t i = 1; i < table->leases.used; i++) {
+        const struct tn_lease_record *lease = tn_lease_at(table, i);
+        if (lease->state >= TN_LEASE_HELD && lease->token > highest)
+            highest = lease->token;
+    }
+    return highest;
+}
+
+void tn_table_restart(struct tn_table *table, tenure_ns now)
+{
+    tenure_ns before = table->now;
+    table->now = now;
+    table->dying = 0;
+    table->heap.count = 0;
+    for (uint32_t i = 1; i < table->sessions.used; i++) {
+        uint32_t indexed = tn_session_find(table, &tn_session_at(table, i)->secret);
+        if (indexed == i) /* Not a freed slot. */
+            restart_session(table, i, before, now);
+    }
+    if (TN_PLANT(TOKEN_IN_MEMORY))
+        table->last_token = highest_held_token(table);
+}
+
+void tn_table_lease(const struct tn_table *table, uint32_t lease, struct tn_lease_view *ret_view)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    *ret_view = (struct tn_lease_view) {
+        .name = tn_text_at(table, record->name),
+        .name_len = record->name.len,
+        .token = record->token,
+        .revoked = record->state == TN_LEASE_REVOKED,
+    };
+    if (record->state == TN_LEASE_FREE)
+        return;
+    const struct tn_session_record *session = tn_session_at(table, record->session);
+    ret_view->session = &session->secret;
+    ret_view->term = &record->term;
+    ret_view->label = tn_text_at(table, session->label);
+    ret_view->label_len = session->label.len;
+    ret_view->beat = session->beat;
+    ret_view->ttl = session->ttl;
+    if (alive(table, record->session))
+        ret_view->remaining = session->expires_at - table->now;
+}
+
+uint32_t tn_table_next(const struct tn_table *table, uint32_t lease)
+{
+    while (++lease < table->leases.used)
+        if (tn_lease_at(table, lease)->state != TN_LEASE_UNUSED)
+            return lease;
+    return 0;
+}
+
+uint64_t tn_table_token(const struct tn_table *table)
+{
+    return table->last_token;
+}

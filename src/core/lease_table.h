@@ -1,0 +1,150 @@
+/* lease_table.h - the authority: who holds which name, since when, under which token, and who waits.
+ *
+ * The same code is the daemon's state machine, the memory store, the simulator's store and the
+ * browser's sandbox. One operation and one `now` (of the authority's own clock) in, a reply and a
+ * bounded list of notices out.
+ *
+ * Sessions (liveness) and leases (ownership) are separate: a lease belongs to a session and ends with
+ * it. Tokens come from one counter for all names, so a name that is forgotten and comes back still
+ * gets a larger token, and restoring the counter restores all of them (P2).
+ *
+ * Memory: one block of the caller's, of tn_table_size bytes, zeroed (fresh pages will do: it is
+ * touched only as far as it is used). It holds no pointers, so a copy of the block is a backup, and a
+ * block moved elsewhere still works. Nothing is allocated. Limits are answered with FULL.
+ * Threads: one at a time. Never blocks, reads no clock. */
+#ifndef TN_CORE_LEASE_TABLE_H
+#define TN_CORE_LEASE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/secret.h"
+#include "base/time.h"
+
+#define TN_TABLE_NOTICES 8
+#define TN_NAME_MAX 255
+
+struct tn_table; /* Lives at the start of the caller's block. */
+
+struct tn_table_limits {
+    uint32_t sessions;
+    uint32_t leases; /* Names held or remembered; the longest free one is forgotten first. */
+    uint32_t waiters;
+    uint32_t text_bytes; /* For names and labels; each takes a power of two from 16 to 256. */
+    bool observed;       /* No expiry of its own: an acquire brings an observer's evidence. */
+    struct tn_hash_key hash_key; /* Unknown to strangers who choose names. */
+};
+
+enum tn_op_kind {
+    TN_OP_OPEN,    /* @session, @seq, @ttl, @label. A session that exists is renewed. */
+    TN_OP_RENEW,   /* @session, @seq, @seen. */
+    TN_OP_CLOSE,   /* @session. Its leases are free at once. */
+    TN_OP_ACQUIRE, /* @session, @term, @name, @wait. Again with the same @term: the same answer. */
+    TN_OP_RELEASE, /* @session, @term, @name, @token; token 0: whatever @term has or waits for. */
+    TN_OP_READ,    /* @name. */
+    TN_OP_REVOKE,  /* @name, @token (0: any). An operator's: no secret asked. */
+    TN_OP_RAISE,   /* @token. An operator's: no grant from now on at or below it. */
+    TN_OP_TICK,    /* Time has passed; due at tn_table_wake_at. */
+};
+
+struct tn_op {
+    enum tn_op_kind kind;
+    bool wait;    /* ACQUIRE: queue if held. */
+    bool evident; /* ACQUIRE: @token's holder was silent for its TTL since @beat. */
+    struct tn_secret session;
+    struct tn_secret term;
+    const char *name;
+    const char *label;
+    uint32_t name_len;
+    uint32_t label_len;
+    uint64_t seq;   /* OPEN, RENEW: rises with every attempt; an old one extends nothing. */
+    uint64_t token; /* RELEASE, REVOKE, RAISE; ACQUIRE with evidence. */
+    uint64_t beat;  /* ACQUIRE with evidence. */
+    uint64_t seen;  /* RENEW: revocations known so far. */
+    tenure_ns ttl;  /* OPEN. */
+};
+
+enum tn_answer {
+    TN_ANSWER_OK,       /* OPEN, RENEW, CLOSE, REVOKE, RAISE, TICK. */
+    TN_ANSWER_GRANTED,  /* ACQUIRE: @token. */
+    TN_ANSWER_QUEUED,   /* ACQUIRE: its turn will come by a GRANTED notice. */
+    TN_ANSWER_HELD,     /* ACQUIRE without @wait, READ: by @holder under @token. */
+    TN_ANSWER_FREE,     /* READ: the last token was @token, 0 if none is remembered. */
+    TN_ANSWER_RELEASED, /* RELEASE: the term holds nothing; also when it is said again. */
+    TN_ANSWER_STALE,    /* RELEASE, REVOKE: that token is not current. OPEN, RENEW: an old @seq. */
+    TN_ANSWER_DENIED,   /* RELEASE: current, but not this session's and term's. */
+    TN_ANSWER_GONE,     /* There is no such session; it expired, or never was. */
+    TN_ANSWER_FULL,     /* A limit is reached; nothing was changed. */
+};
+
+/* Who holds a lease, as others may know it. The pointers are into the table, good until its next use. */
+struct tn_lease_view {
+    const char *name;
+    const char *label;
+    const struct tn_secret *session; /* NULL: free. */
+    const struct tn_secret *term;
+    uint32_t name_len;
+    uint32_t label_len;
+    uint64_t token;
+    uint64_t beat;       /* Changes with every renewal of the holder. */
+    tenure_ns ttl;       /* Of the holder's session. */
+    tenure_ns remaining; /* Until it expires on the authority's clock. */
+    bool revoked;        /* Taken away, and not given back yet. */
+};
+
+enum tn_notice_kind {
+    TN_NOTICE_GRANTED, /* To the session: its turn has come. */
+    TN_NOTICE_REVOKED, /* To the session: stop, then release. */
+    TN_NOTICE_CHANGED, /* To all who watch the name. */
+};
+
+struct tn_notice {
+    enum tn_notice_kind kind;
+    struct tn_secret session;
+    struct tn_secret term;
+    uint64_t token;
+    uint64_t revocation; /* REVOKED: its number, to be reported by RENEW as seen. */
+    uint32_t lease;      /* For tn_table_lease. */
+    bool held;           /* CHANGED. */
+};
+
+struct tn_result {
+    enum tn_answer answer;
+    uint64_t token;
+    tenure_ns ttl;  /* OPEN, RENEW. */
+    uint64_t seen;  /* OPEN, RENEW: revocations noticed up to here, this reply's included. */
+    bool more;      /* RENEW: more revocations than fit are waiting; ask again before extending. */
+    uint32_t lease; /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
+    uint32_t count;
+    struct tn_notice list[TN_TABLE_NOTICES];
+};
+
+/* Bytes needed for @limits. */
+size_t tn_table_size(const struct tn_table_limits *limits);
+
+/* Lay out an empty table in @block (zeroed, 8-byte aligned, tn_table_size bytes). Returns it. */
+struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits);
+
+/* Take one operation. Names and labels must have passed tn_name_check or be at most 255 bytes. */
+void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op,
+                   struct tn_result *ret_result);
+
+/* When to step with TICK. May lie in the past: then there is work left over, step at once. */
+tenure_ns tn_table_wake_at(const struct tn_table *table);
+
+/* The authority starts again on the same records at @now, perhaps of another clock: each session has
+ * its full TTL again, each token its place; waiters are gone with their connections. */
+void tn_table_restart(struct tn_table *table, tenure_ns now);
+
+/* Look at lease @lease (from a result, a notice or tn_table_next). */
+void tn_table_lease(const struct tn_table *table, uint32_t lease, struct tn_lease_view *ret_view);
+
+/* The next lease in use after @lease (0: from the start); 0 at the end. In no particular order. */
+uint32_t tn_table_next(const struct tn_table *table, uint32_t lease);
+
+/* The highest token granted so far. */
+uint64_t tn_table_token(const struct tn_table *table);
+
+#endif

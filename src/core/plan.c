@@ -1,0 +1,238 @@
+/* plan.c - the arithmetic of plan.h.
+ *
+ * Happy path: init, turn the knobs the user gave, judge. A plan that breaks an inequality is not an
+ * error of this file: it is a verdict, with the numbers to print and, through mend, the smallest
+ * change of one knob that makes it safe. */
+#include "core/plan.h"
+
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "core/plant.h"
+
+/* ns * num / den rounded down, without a product that overflows: den and num are at most 2 * TN_PPM,
+ * so the remainder's product fits easily. Division of __int128 is avoided for WebAssembly's sake. */
+static tenure_ns scale_down(tenure_ns ns, int64_t num, int64_t den)
+{
+    TN_ASSERT(ns >= 0);
+    TN_ASSERT(den > 0);
+    return ns / den * num + ns % den * num / den;
+}
+
+static tenure_ns scale_up(tenure_ns ns, int64_t num, int64_t den)
+{
+    TN_ASSERT(ns >= 0);
+    TN_ASSERT(den > 0);
+    return ns / den * num + (ns % den * num + den - 1) / den;
+}
+
+static tenure_ns least(tenure_ns a, tenure_ns b)
+{
+    return a < b ? a : b;
+}
+
+static tenure_ns most(tenure_ns a, tenure_ns b)
+{
+    return a > b ? a : b;
+}
+
+static bool is_set(const struct tn_plan *plan, enum tn_plan_knob knob)
+{
+    return plan->set & 1U << knob;
+}
+
+/* Everything the caller did not set follows from the TTL. A third for R leaves room for two failed
+ * attempts at the default rho; a fifth of grace keeps short TTLs usable. */
+static void derive(struct tn_plan *plan)
+{
+    if (!is_set(plan, TN_KNOB_RENEW))
+        plan->renew_every = plan->ttl / 3;
+    if (!is_set(plan, TN_KNOB_GRACE))
+        plan->grace = least(TN_SEC(5), plan->ttl / 5);
+    plan->kill_bound = least(TN_SEC(1), plan->ttl / 20);
+    plan->attempt_timeout = most(plan->renew_every / 4, plan->rtt);
+    plan->backoff = plan->attempt_timeout / 4;
+    plan->poll_every = plan->ttl / 3;
+    plan->fence_raise = plan->rtt;
+}
+
+void tn_plan_init(struct tn_plan *ret_plan, tenure_ns ttl)
+{
+    TN_ASSERT(ttl >= TN_TTL_MIN);
+    TN_ASSERT(ttl <= TN_TTL_MAX);
+    *ret_plan = (struct tn_plan) {
+        .ttl = ttl,
+        .rtt = TN_MS(100),
+        .pause = TN_MS(100),
+        .margin = -1,
+        .rho_holder_ppm = TN_PPM / 10,
+        .rho_store_ppm = TN_PPM / 10,
+        .jitter_ppm = TN_PPM / 10,
+    };
+    derive(ret_plan);
+}
+
+void tn_plan_turn(struct tn_plan *plan, enum tn_plan_knob knob, int64_t value)
+{
+    TN_ASSERT(knob < TN_KNOB_COUNT);
+    TN_ASSERT(value >= 0);
+    plan->set |= 1U << knob;
+    switch (knob) {
+    case TN_KNOB_TTL:
+        plan->ttl = value;
+        break;
+    case TN_KNOB_RENEW:
+        plan->renew_every = value;
+        break;
+    case TN_KNOB_GRACE:
+        plan->grace = value;
+        break;
+    case TN_KNOB_PAUSE:
+        plan->pause = value;
+        break;
+    case TN_KNOB_RTT:
+        plan->rtt = value;
+        break;
+    case TN_KNOB_MARGIN:
+        plan->margin = value;
+        break;
+    case TN_KNOB_RHO:
+    case TN_KNOB_COUNT:
+    default:
+        TN_ASSERT(value < TN_PPM);
+        plan->rho_holder_ppm = (uint32_t)value;
+        plan->rho_store_ppm = (uint32_t)value;
+        break;
+    }
+    derive(plan);
+}
+
+int64_t tn_plan_knob(const struct tn_plan *plan, enum tn_plan_knob knob)
+{
+    const int64_t values[TN_KNOB_COUNT] = {
+        [TN_KNOB_TTL] = plan->ttl,
+        [TN_KNOB_RENEW] = plan->renew_every,
+        [TN_KNOB_GRACE] = plan->grace,
+        [TN_KNOB_PAUSE] = plan->pause,
+        [TN_KNOB_RTT] = plan->rtt,
+        [TN_KNOB_RHO] = plan->rho_holder_ppm,
+        [TN_KNOB_MARGIN] = most(plan->margin, 0),
+    };
+    TN_ASSERT(knob < TN_KNOB_COUNT);
+    return values[knob];
+}
+
+/* P1 solved for D. Rounding down and subtracting the slack both shorten D: the safe side. */
+static tenure_ns valid_for_most(const struct tn_plan *plan, tenure_ns ttl)
+{
+    if (TN_PLANT(NO_MARGIN))
+        return ttl;
+    return scale_down(ttl, TN_PPM - (int64_t)plan->rho_holder_ppm,
+                      TN_PPM + (int64_t)plan->rho_store_ppm) -
+           plan->slack;
+}
+
+tenure_ns tn_plan_valid_for(const struct tn_plan *plan, tenure_ns ttl)
+{
+    tenure_ns valid_for = valid_for_most(plan, ttl);
+    if (plan->margin >= 0)
+        valid_for = ttl - plan->margin;
+    return most(valid_for, 0);
+}
+
+/* The observer's clock may be the fast one and the holder's the slow one; the same bound as for a
+ * store's own clock, so the record's TTL is enough. */
+tenure_ns tn_plan_observe_for(tenure_ns ttl)
+{
+    return ttl;
+}
+
+/* P7: the store may run slow, and so may the follower that polls. */
+static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *answer)
+{
+    tenure_ns expiry =
+        scale_up(plan->ttl + plan->slop, TN_PPM, TN_PPM - (int64_t)plan->rho_store_ppm);
+    tenure_ns poll = scale_up(plan->poll_every, TN_PPM + (int64_t)plan->jitter_ppm,
+                              TN_PPM - (int64_t)plan->rho_holder_ppm);
+    answer->failover_crash_real = expiry + poll + 2 * plan->rtt + plan->fence_raise;
+    answer->failover_resign = plan->grace + 3 * plan->rtt + plan->fence_raise;
+}
+
+enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_answer *ret_answer)
+{
+    struct tn_plan_answer answer = { 0 };
+    tenure_ns attempt = plan->attempt_timeout + plan->backoff;
+    tenure_ns best = valid_for_most(plan, plan->ttl);
+
+    answer.valid_for = tn_plan_valid_for(plan, plan->ttl);
+    answer.margin = plan->ttl - answer.valid_for;
+    answer.margin_least = plan->ttl - most(best, 0);
+    answer.kill_at = answer.valid_for - plan->kill_bound;
+    answer.stop_at = answer.kill_at - plan->grace;
+    answer.p1_left =
+        scale_up(answer.valid_for + plan->slack, TN_PPM, TN_PPM - (int64_t)plan->rho_holder_ppm);
+    answer.p1_right = scale_down(plan->ttl, TN_PPM, TN_PPM + (int64_t)plan->rho_store_ppm);
+    answer.p8_left = plan->renew_every + attempt + plan->pause;
+    answer.p8_right = answer.stop_at;
+    if (attempt > 0 && answer.stop_at > plan->renew_every + plan->pause)
+        answer.tolerated = (answer.stop_at - plan->renew_every - plan->pause) / attempt;
+    bound_failover(plan, &answer);
+
+    *ret_answer = answer;
+    if (answer.valid_for > most(best, 0))
+        return TN_PLAN_BREAKS_P1;
+    if (answer.tolerated < 1)
+        return TN_PLAN_BREAKS_P8;
+    return TN_PLAN_SAFE;
+}
+
+static bool safe_with(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t value)
+{
+    struct tn_plan turned = *plan;
+    struct tn_plan_answer answer;
+    tn_plan_turn(&turned, knob, value);
+    return tn_plan_judge(&turned, &answer) == TN_PLAN_SAFE;
+}
+
+bool tn_plan_mend(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t *ret_value)
+{
+    bool upwards = knob == TN_KNOB_TTL || knob == TN_KNOB_MARGIN;
+    /* Whole milliseconds, or 1000 ppm of rho: people do not tune finer. */
+    int64_t unit = knob == TN_KNOB_RHO ? TN_PPM / 1000 : TN_MS(1);
+    int64_t now = tn_plan_knob(plan, knob) / unit;
+    int64_t bad = upwards ? now - 1 : now + 1;
+    int64_t good = !upwards ? 0 : (knob == TN_KNOB_TTL ? TN_TTL_MAX : plan->ttl) / unit;
+
+    if (knob == TN_KNOB_RENEW)
+        good = 1;
+    if (!safe_with(plan, knob, good * unit))
+        return false;
+    /* Safety is monotone in every knob, so bisect between a safe value and an unsafe one. */
+    while (good - bad > 1 || bad - good > 1) {
+        int64_t middle = bad + (good - bad) / 2;
+        if (safe_with(plan, knob, middle * unit))
+            good = middle;
+        else
+            bad = middle;
+    }
+    *ret_value = good * unit;
+    return true;
+}
+
+void tn_plan_timing(const struct tn_plan *plan, tenure_ns ttl, struct tn_timing *ret_timing)
+{
+    struct tn_plan agreed = *plan;
+    TN_ASSERT(ttl > 0);
+    agreed.ttl = TN_PLANT(SHORT_GRANT) ? plan->ttl : ttl;
+    if (agreed.renew_every > agreed.ttl / 3)
+        agreed.set &= ~(1U << TN_KNOB_RENEW); /* The store cut the TTL short: renew faster. */
+    derive(&agreed);
+    *ret_timing = (struct tn_timing) {
+        .ttl = agreed.ttl,
+        .valid_for = tn_plan_valid_for(&agreed, agreed.ttl),
+        .renew_every = agreed.renew_every,
+        .attempt_timeout = agreed.attempt_timeout,
+        .backoff = agreed.backoff,
+        .jitter_ppm = agreed.jitter_ppm,
+    };
+}

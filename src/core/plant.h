@@ -1,0 +1,71 @@
+/* plant.h - bugs planted on purpose, to prove that the simulator's checkers find them.
+ *
+ * A checker that never fired proves nothing. Each line of TN_PLANT_LIST is one mistake that a lease
+ * library has really shipped; `tenure sim --plant NAME` runs the simulator on code that makes it,
+ * and the suite fails unless the promise named here is reported broken.
+ *
+ * Only the program `tenure-planted` is compiled with TN_PLANTS. Everywhere else TN_PLANT(x) is the
+ * constant 0, and the compiler removes the branch. */
+#ifndef TN_CORE_PLANT_H
+#define TN_CORE_PLANT_H
+
+/* X(symbol, name, promise that breaks, what the code does wrong) */
+#define TN_PLANT_LIST(X)                                                                           \
+    X(REPLY_DEADLINE, "reply-deadline", "P1", "the deadline counts from the reply, not the send")  \
+    X(NO_MARGIN, "no-margin", "P1", "the holder trusts the whole TTL, as if clocks ran alike")     \
+    X(NO_LATCH, "no-latch", "P6", "a late renewal makes an expired term valid again")              \
+    X(FLAG_NOT_DEADLINE, "flag-not-deadline", "P1", "validity is a flag, not a clock comparison")  \
+    X(IGNORE_LOSS, "ignore-loss", "P1", "the store says the session is gone; nobody listens")      \
+    X(ANY_REPLY, "any-reply", "P1", "a reply is not matched to its request: newest send counts")   \
+    X(SHORT_GRANT, "short-grant", "P1", "a TTL cut short by the store is not noticed")             \
+    X(MORE_IGNORED, "more-ignored", "P1", "extends although revocations were left unread")         \
+    X(LATE_RETRY, "late-retry", "P8", "a failed renewal is retried only a full interval later")    \
+    X(RENEW_ONCE, "renew-once", "P8", "a lost renewal is waited for, never repeated")              \
+    X(FENCE_AFTER_WON, "fence-after-won", "P4", "the fence is raised after the application won")   \
+    X(FENCE_SKIPPED, "fence-skipped", "P4", "a failed fence raise is taken for a raised fence")    \
+    X(DRAIN_SKIPPED, "drain-skipped", "P5", "releases while the work still runs")                  \
+    X(DRAIN_FORGOTTEN, "drain-forgotten", "P5", "campaigns again while the old work still runs")   \
+    X(REVOKE_IGNORED, "revoke-ignored", "P1", "a revoked holder goes on")                          \
+    X(REVOKE_FORGOTTEN, "revoke-forgotten", "P1", "a revocation that overtakes its grant is lost") \
+    X(NO_HIGH_WATER, "no-high-water", "P2", "leads with a token below one already seen")           \
+    X(NOT_READY_WINS, "not-ready-wins", "R1", "a candidate that is not ready acquires")            \
+    X(WON_TWICE, "won-twice", "W1", "a repeated grant is told to the application again")           \
+    X(STRAY_KEPT, "stray-kept", "P7", "a grant nobody waits for any more is kept for ever")        \
+    X(NO_POLL, "no-poll", "P7", "a lost wake-up is never made good by the backstop poll")          \
+    X(RELEASE_ONCE, "release-once", "P7", "a lost release is not repeated")                        \
+    X(STALL_KEPT, "stall-kept", "S1", "a stalled work loop keeps its term")                        \
+    X(RELEASE_BY_NAME, "release-by-name", "P5", "a release needs only the name")                   \
+    X(TOKEN_IN_MEMORY, "token-in-memory", "P2", "the token counter restarts with the store")       \
+    X(TOKEN_PER_SESSION, "token-per-session", "P2", "a returning holder gets its old token again") \
+    X(TOKEN_FROM_RECORD, "token-from-record", "P2", "deleting a name resets its token")            \
+    X(REVIVE_EXPIRED, "revive-expired", "P1", "a renewal revives an expired session")              \
+    X(RESTART_FORGETS, "restart-forgets", "P1", "sessions do not get a full TTL after a restart")  \
+    X(EARLY_EXPIRY, "early-expiry", "P1", "the store expires a session before its TTL is over")    \
+    X(RETRY_NOT_IDEMPOTENT, "retry-not-idempotent", "P2", "a repeated acquire starts a new term")  \
+    X(QUEUE_SKIPPED, "queue-skipped", "Q1", "a vacancy goes to the newest waiter")                 \
+    X(DEAD_WAITER, "dead-waiter", "Q1", "a vacancy goes to a waiter whose session is over")        \
+    X(REVOKE_AT_ONCE, "revoke-at-once", "P1", "a revoked lease is given away without a hold-off")  \
+    X(NEVER_EXPIRES, "never-expires", "P7", "the store forgets to expire sessions")                \
+    X(OLD_RENEWAL, "old-renewal", "P7", "a renewal delayed in the network extends the session")    \
+    X(READ_BEFORE, "read-before", "P1", "the observer counts from before the read")                \
+    X(OBSERVER_RESUMES, "observer-resumes", "P1", "the observer does not restart on a change")     \
+    X(BLIND_TAKEOVER, "blind-takeover", "P1", "takes over without comparing what was observed")    \
+    X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
+      "the fence remembers the latest token, not the highest")                                     \
+    X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \
+    X(WALL_CLOCK, "wall-clock", "P1", "the holder's clock is the wall clock, and it is stepped")   \
+    X(SHARED_IDENTITY, "shared-identity", "P1",                                                    \
+      "the label is the identity: namesakes share a session")
+
+#define TN_PLANT_ENUM(symbol, name, promise, wrong) TN_PLANT_##symbol,
+enum tn_plant { TN_PLANT_NONE, TN_PLANT_LIST(TN_PLANT_ENUM) TN_PLANT_COUNT };
+#undef TN_PLANT_ENUM
+
+#ifdef TN_PLANTS
+extern enum tn_plant tn_planted; /* Set once, before the simulation starts. */
+#define TN_PLANT(symbol) (tn_planted == TN_PLANT_##symbol)
+#else
+#define TN_PLANT(symbol) 0
+#endif
+
+#endif
