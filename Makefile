@@ -31,7 +31,7 @@ install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
 bench: deps
-	@bench/run
+	@SEEDS=$(SEEDS) bench/run
 
 deps:
 	@tools/deps build
