@@ -19,7 +19,9 @@ build: deps
 	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }
 	@$(CMAKE_BUILD)
 
+# The test of tools/tidy needs clang-format; without it, and without root, it is skipped.
 check: build
+	@tools/deps --if-root tidy
 	@tests/run -b $(BUILD)
 
 demo: build
@@ -29,7 +31,7 @@ install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
 bench: deps
-	@bench/run
+	@SEEDS=$(SEEDS) bench/run
 
 deps:
 	@tools/deps build

@@ -23,29 +23,37 @@ set -u
 t_suite=$(basename "$0" .sh)
 TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
 TENURE_BUILD=${TENURE_BUILD:-$TENURE_ROOT/build}
+export TENURE_ROOT TENURE_BUILD
 t_dir=$(mktemp -d) || exit 1
 t_out=$t_dir/.out
 t_err=$t_dir/.err
 t_status=0
 t_passed=0 t_failed=0 t_skipped=0
-t_name='' t_verdict=''
+t_name='outside any case'
+
+# The running case's verdict is a file, so that a check in a pipe or a subshell counts too.
+t_verdict=$t_dir/.verdict
 
 trap 'rm -rf "$t_dir"' EXIT
 trap 'exit 130' INT TERM
 
+t_verdict_is() { [ -e "$t_verdict" ] && [ "$(cat "$t_verdict")" = "$1" ]; }
+
 t_end_case() {
-    case $t_verdict in
-    passed) t_passed=$((t_passed + 1)) ;;
-    failed) t_failed=$((t_failed + 1)) ;;
-    skipped) t_skipped=$((t_skipped + 1)) ;;
-    esac
-    t_verdict=''
+    if t_verdict_is passed; then
+        t_passed=$((t_passed + 1))
+    elif t_verdict_is skipped; then
+        t_skipped=$((t_skipped + 1))
+    elif [ -e "$t_verdict" ]; then
+        t_failed=$((t_failed + 1))
+    fi
+    rm -f "$t_verdict"
 }
 
 t_case() {
     t_end_case
     t_name=$1
-    t_verdict=passed
+    echo passed >"$t_verdict"
 }
 
 t_run() {
@@ -54,17 +62,14 @@ t_run() {
 }
 
 t_fail() {
-    if [ -z "$t_verdict" ]; then
-        t_case "outside any case"
-    fi
     echo "FAIL $t_suite/$t_name: $1"
-    t_verdict=failed
+    echo failed >"$t_verdict"
 }
 
 t_check() {
     t_what=$1
     shift
-    if [ "$t_verdict" != skipped ] && ! "$@"; then
+    if ! t_verdict_is skipped && ! "$@"; then
         t_fail "$t_what: $*"
     fi
 }
@@ -72,15 +77,15 @@ t_check() {
 t_refute() {
     t_what=$1
     shift
-    if [ "$t_verdict" != skipped ] && "$@"; then
+    if ! t_verdict_is skipped && "$@"; then
         t_fail "$t_what: expected to fail: $*"
     fi
 }
 
 t_skip() {
-    if [ "$t_verdict" = passed ]; then
+    if t_verdict_is passed; then
         echo "SKIP $t_suite/$t_name: $1"
-        t_verdict=skipped
+        echo skipped >"$t_verdict"
     fi
 }
 

@@ -93,6 +93,7 @@ t_check "summary in CI" last_line_is "1 passed, 0 failed, 1 skipped"
 t_case "shell: failed, refuted, skipped and passed cases are counted"
 suite shell <<'END'
 . "$TENURE_ROOT/tests/harness/lib.sh"
+t_check "fails before any case" false
 t_case "passes"
 t_check "true" true
 t_refute "false" false
@@ -104,6 +105,8 @@ t_refute "true" true
 t_case "skips"
 t_skip "no reason"
 t_check "not run any more" false
+t_case "fails in a pipe"
+echo text | t_check "false" false
 t_case "runs"
 t_run sh -c 'echo out; echo err >&2; exit 7'
 t_check "status" [ "$t_status" -eq 7 ]
@@ -113,7 +116,7 @@ t_done
 END
 t_run "$t_dir/shell.sh"
 t_check "status" [ "$t_status" -eq 1 ]
-t_check "summary" last_line_is "2 passed, 2 failed, 1 skipped"
+t_check "summary" last_line_is "2 passed, 4 failed, 1 skipped"
 t_check "reason" says "SKIP shell/skips: no reason"
 
 t_case "shell: a script without a case, or without t_done, fails"

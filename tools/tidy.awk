@@ -1,0 +1,136 @@
+# tidy.awk - the checks of tools/tidy that need no parser. Prints FILE:LINE: what is wrong.
+#
+# Plain POSIX awk: Debian's default is mawk.
+
+BEGIN {
+    # Which folder may include from which; "tenure" is include/tenure. Arrows point one way.
+    may["include/tenure"] = "tenure"
+    may["src/base"] = "tenure base"
+    may["src/core"] = "tenure base core"
+    may["src/fence"] = "tenure fence"
+    may["src/cli"] = "tenure base core fence sim cli"
+    may["sim"] = "tenure base core fence sim"
+    may["tests"] = "tenure base core fence sim tests"
+
+    # Unbounded, unchecked, or a hidden source of time, chance or delay.
+    banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \
+             "time|gettimeofday|rand|srand|sleep|usleep)"
+    reminder = "T[O]DO|F[I]XME|X[X]X"
+}
+
+function complain(line, what) {
+    print FILENAME ":" line ": " what
+    bad = 1
+}
+
+# The line without comments and without the insides of literals. Sets slashes when it meets a
+# line comment.
+function code_of(line,    out, token) {
+    out = ""
+    while (1) {
+        if (in_comment) {
+            if (!index(line, "*/"))
+                return out
+            line = substr(line, index(line, "*/") + 2)
+            in_comment = 0
+        }
+        if (!match(line, /["']|\/\*|\/\//))
+            return out line
+        token = substr(line, RSTART, RLENGTH)
+        out = out substr(line, 1, RSTART - 1)
+        line = substr(line, RSTART + RLENGTH)
+        if (token == "/*") {
+            in_comment = 1
+        } else if (token == "//") {
+            slashes = 1
+            return out
+        } else {
+            if (token == "\"")
+                match(line, /^([^"\\]|\\.)*"/)
+            else
+                match(line, /^([^'\\]|\\.)*'/)
+            out = out token token
+            line = substr(line, RLENGTH + 1)
+        }
+    }
+}
+
+function folder_of(path,    parts) {
+    split(path, parts, "/")
+    return parts[1] == "src" || parts[1] == "include" ? parts[1] "/" parts[2] : parts[1]
+}
+
+function check_include(line,    path, from) {
+    path = line
+    sub(/^[ \t]*#[ \t]*include[ \t]*"/, "", path)
+    sub(/".*/, "", path)
+    from = path
+    if (!sub(/\/.*/, "", from)) {
+        complain(FNR, "include spelled without its folder: " path)
+    } else if (!(folder in may)) {
+        complain(FNR, "no include rule for " folder ": add one to tools/tidy.awk")
+    } else if (index(" " may[folder] " ", " " from " ") == 0) {
+        complain(FNR, folder " must not include " path)
+    }
+}
+
+function end_file() {
+    if (file != "" && lines > file_lines) {
+        print file ":" lines ": file of " lines " lines, at most " file_lines
+        bad = 1
+    }
+}
+
+FNR == 1 {
+    end_file()
+    file = FILENAME
+    folder = folder_of(FILENAME)
+    is_c = FILENAME ~ /\.[ch]$/
+    is_prose = FILENAME ~ /\.(md|json|svg)$/
+    is_make = FILENAME ~ /(^|\/)Makefile$/
+    in_comment = 0
+    function_start = 0
+    if (is_c && $0 !~ /^\/\* /)
+        complain(1, "the file does not open with a comment on its purpose")
+}
+
+{
+    lines = FNR
+    if (!is_prose && length($0) > columns)
+        complain(FNR, "line of " length($0) " columns, at most " columns)
+    if (/[ \t\r]$/)
+        complain(FNR, "blank at the end of the line")
+    if (!is_make && /\t/)
+        complain(FNR, "tab")
+    if ($0 ~ reminder)
+        complain(FNR, "leftover reminder")
+}
+
+is_c {
+    if (!in_comment && /^[ \t]*#[ \t]*include[ \t]*"/)
+        check_include($0)
+    slashes = 0
+    code = code_of($0)
+    if (slashes)
+        complain(FNR, "line comment; only /* */ is used")
+    if (code ~ ("(^|[^A-Za-z0-9_.>])" banned "[ ]*\\(")) {
+        match(code, "(^|[^A-Za-z0-9_.>])" banned "[ ]*\\(")
+        call = substr(code, RSTART, RLENGTH)
+        gsub(/[^a-z]/, "", call)
+        complain(FNR, "banned call: " call)
+    }
+    # clang-format puts a function's braces, and only those, alone in the first column.
+    if (/^\{$/)
+        function_start = FNR
+    if (/^\}/ && function_start) {
+        if (FNR - function_start + 1 > function_lines)
+            complain(function_start, "function of " FNR - function_start + 1 \
+                     " lines between its braces, at most " function_lines)
+        function_start = 0
+    }
+}
+
+END {
+    end_file()
+    exit bad
+}
