@@ -156,10 +156,12 @@ static bool regressed(const struct tn_claim *claim, uint64_t token)
     return token <= claim->high_token && !TN_PLANT(NO_HIGH_WATER) && !TN_PLANT(TOKEN_PER_SESSION);
 }
 
-/* Give back a grant of an older generation, or of one that was withdrawn. */
-static void give_back(const struct tn_claim_event *event, struct tn_claim_actions *out)
+/* Give back a grant of an older generation: nobody waits for it any more. Not once the session is
+ * over: then the grant may be the lost term itself, whose work has not stopped yet (P5). */
+static void give_back(const struct tn_claim *claim, const struct tn_claim_event *event,
+                      struct tn_claim_actions *out)
 {
-    if (TN_PLANT(STRAY_KEPT))
+    if (TN_PLANT(STRAY_KEPT) || !tn_session_valid(claim->session, claim->now))
         return;
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_RELEASE);
     action->gen = event->gen;
@@ -177,7 +179,7 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
         return; /* A duplicate of what is known. */
     if (event->gen != claim->gen || !waiting) {
         if (event->gen < claim->gen)
-            give_back(event, out);
+            give_back(claim, event, out);
         return;
     }
     if (!tn_session_valid(claim->session, claim->now))
@@ -461,6 +463,14 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
     }
 }
 
+/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken this answer. */
+static void held(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
+{
+    watch(claim, false, claim->config->poll_every);
+    if (!claim->leader_held && claim->leader_token >= token && token > 0)
+        acquire(claim, out);
+}
+
 static void hear_store(struct tn_claim *claim, const struct tn_claim_event *event,
                        struct tn_claim_actions *out)
 {
@@ -475,10 +485,11 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
         break;
     case TN_CLAIM_EV_HELD:
         if (ours && claim->state == TN_CLAIM_ACQUIRING)
-            watch(claim, false, claim->config->poll_every);
+            held(claim, event->token, out);
         break;
     case TN_CLAIM_EV_FAILED:
-        failed(claim, out);
+        if (ours)
+            failed(claim, out);
         break;
     case TN_CLAIM_EV_RELEASED:
         if (ours && claim->state == TN_CLAIM_RELEASING)

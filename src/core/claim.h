@@ -66,8 +66,8 @@ enum tn_claim_event_kind {
     /* From the store. */
     TN_CLAIM_EV_GRANTED, /* @gen holds the lease with @token: a reply, or a push. */
     TN_CLAIM_EV_QUEUED,  /* @gen waits in the store's queue. */
-    TN_CLAIM_EV_HELD,    /* Someone else holds it. */
-    TN_CLAIM_EV_FAILED,  /* The acquire, raise or release failed, or nobody knows: repeat it. */
+    TN_CLAIM_EV_HELD,    /* Someone else holds it, under @token. */
+    TN_CLAIM_EV_FAILED,  /* The request of @gen failed, or nobody knows: repeat it. */
     TN_CLAIM_EV_OBSERVED, /* The record: @token, @held, and whether by our own session (@mine, @gen). */
     TN_CLAIM_EV_RELEASED, /* @gen holds nothing and waits for nothing (any more). */
     TN_CLAIM_EV_REVOKED,  /* An operator took @token away. */

@@ -300,6 +300,9 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
         result->answer = TN_ANSWER_GRANTED; /* A repetition: the same term, the same token. */
         if (TN_PLANT(RETRY_NOT_IDEMPOTENT))
             record->token = ++table->last_token;
+    } else if (record->state == TN_LEASE_FREE && record->token > 0 &&
+               tn_secret_equal(&record->term, &op->term)) {
+        result->answer = TN_ANSWER_STALE; /* Delayed in the network: this term is over. */
     } else if (record->state == TN_LEASE_FREE && table->last_token < UINT64_MAX) {
         grant(table, lease, session, &op->term);
         notify_changed(table, lease, result);

@@ -1,0 +1,85 @@
+/* network.c - messages: dropped, delayed, doubled, overtaken, cut off one way or both. */
+#include "sim/world.h"
+
+static bool is_for_store(const struct sim_event *event)
+{
+    return event->kind == SIM_EV_REQUEST;
+}
+
+static bool is_from_store(const struct sim_event *event)
+{
+    return event->kind >= SIM_EV_REPLY && event->kind <= SIM_EV_CHANGED;
+}
+
+/* The store did it, and the one who asked will not hear of it. */
+static void note_lost_reply(struct sim_world *world, const struct sim_event *event)
+{
+    if (event->kind == SIM_EV_REPLY && event->op != TN_OP_READ &&
+        (event->answer == TN_ANSWER_OK || event->answer == TN_ANSWER_GRANTED ||
+         event->answer == TN_ANSWER_RELEASED))
+        sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
+}
+
+/* P8's test: the network swallows so many renewals of one node, and nothing else. */
+static bool is_doomed(struct sim_world *world, const struct sim_event *event)
+{
+    if (event->kind != SIM_EV_REQUEST || event->op != TN_OP_RENEW ||
+        event->node != world->doomed_node || world->doomed_renewals == 0)
+        return false;
+    world->doomed_renewals--;
+    return true;
+}
+
+static bool is_lost(struct sim_world *world, const struct sim_event *event)
+{
+    const struct sim_node *node = &world->nodes[event->node];
+    if (is_doomed(world, event))
+        return true;
+    if ((is_for_store(event) && world->now < node->cut_to_until) ||
+        (is_from_store(event) && world->now < node->cut_from_until)) {
+        note_lost_reply(world, event);
+        return true;
+    }
+    if (!world->healed && sim_chance(world, world->config.drop_ppm)) {
+        sim_fired(world, SIM_FAULT_DROP);
+        note_lost_reply(world, event);
+        return true;
+    }
+    return false;
+}
+
+static tenure_ns travel_time(struct sim_world *world)
+{
+    const struct sim_config *config = &world->config;
+    if (!world->healed && sim_chance(world, config->delay_ppm)) {
+        sim_fired(world, SIM_FAULT_DELAY);
+        return sim_between(world, config->delay, config->delay_most);
+    }
+    if (world->scenario != NULL)
+        return config->delay; /* A story has round numbers. */
+    return sim_between(world, config->delay / 8, config->delay);
+}
+
+void sim_send(struct sim_world *world, struct sim_event *event)
+{
+    event->order = world->order + 1;
+    if (is_lost(world, event))
+        return;
+    sim_at(world, world->now + travel_time(world), event);
+    if (!world->healed && sim_chance(world, world->config.duplicate_ppm)) {
+        sim_fired(world, SIM_FAULT_DUPLICATE);
+        sim_at(world, world->now + travel_time(world), event);
+    }
+}
+
+void sim_arrived(struct sim_world *world, const struct sim_event *event)
+{
+    struct sim_node *node = &world->nodes[event->node];
+    uint64_t *last = is_for_store(event) ? &node->last_to_store : &node->last_from_store;
+    if (!is_for_store(event) && !is_from_store(event))
+        return;
+    if (event->order < *last)
+        sim_fired(world, SIM_FAULT_REORDER);
+    else
+        *last = event->order;
+}

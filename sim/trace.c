@@ -1,0 +1,73 @@
+/* trace.c - the telling: one line per thing that happened, with a bar for the leader's TTL.
+ *
+ * The bar spans one TTL from the send of the last renewal that counted: '.' is over, '#' is left, '|'
+ * is the deadline D, '-' the margin in which the holder is silent and the store still waits. */
+#include <stdarg.h>
+
+#include "sim/world.h"
+
+#define BAR 30
+
+void sim_trace_label(const struct sim_node *node, char *buf, size_t size)
+{
+    if (node->label < 26)
+        (void)snprintf(buf, size, "%c", (char)('a' + node->label));
+    else
+        (void)snprintf(buf, size, "n%u", node->label);
+}
+
+static void draw_bar(const struct sim_world *world, const struct sim_node *node, char bar[BAR + 3])
+{
+    const struct tn_timing *timing = &node->session.timing;
+    tenure_ns sent_at = tn_session_deadline(&node->session) - timing->valid_for;
+    tenure_ns elapsed = sim_node_now(world, node) - sent_at;
+    tenure_ns deadline_at = timing->valid_for * BAR / timing->ttl;
+    bar[0] = '[';
+    for (int i = 0; i < BAR; i++) {
+        char mark = timing->ttl * (i + 1) / BAR <= elapsed ? '.' : '#';
+        if (i == deadline_at)
+            mark = '|';
+        else if (i > deadline_at)
+            mark = '-';
+        bar[1 + i] = mark;
+    }
+    bar[BAR + 1] = ']';
+    bar[BAR + 2] = '\0';
+}
+
+static void tell(struct sim_world *world, const char *who, const char *bar, const char *format,
+                 va_list args)
+{
+    tenure_ns us = (world->now - TN_SEC(1)) / 1000;
+    char text[200];
+    (void)vsnprintf(text, sizeof text, format, args);
+    (void)fprintf(world->trace, "[%5lld.%03lld] %-6s %-64s%s%s\n", (long long)(us / 1000000),
+                  (long long)(us / 1000 % 1000), who, text, bar[0] ? " " : "", bar);
+}
+
+void sim_trace_node(struct sim_world *world, const struct sim_node *node, const char *format, ...)
+{
+    va_list args;
+    char label[16], bar[BAR + 3] = "";
+    bool leads = false;
+    if (world->trace == NULL)
+        return;
+    for (uint32_t i = 0; i < world->config.names && node->up; i++)
+        leads = leads || node->seats[i].app.told_won;
+    if (leads && tn_session_deadline(&node->session) > 0)
+        draw_bar(world, node, bar);
+    sim_trace_label(node, label, sizeof label);
+    va_start(args, format);
+    tell(world, label, bar, format, args);
+    va_end(args);
+}
+
+void sim_trace_other(struct sim_world *world, const char *who, const char *format, ...)
+{
+    va_list args;
+    if (world->trace == NULL)
+        return;
+    va_start(args, format);
+    tell(world, who, "", format, args);
+    va_end(args);
+}

@@ -1,0 +1,411 @@
+/* world.h - the simulated world: candidates, one store, receivers, a network, and their clocks.
+ *
+ * One thread, one queue of events, one seeded generator: a seed is a whole history, and the same seed
+ * gives the same bytes on every machine. Real time is the world's; every node has a clock of its own,
+ * running at its own rate from its own start, and the core under test sees nothing else.
+ *
+ * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
+ * application, store.c the authority, receiver.c the fenced resource, faults.c what breaks, check.c the
+ * promises, phases.c a seed's life, scenario.c stories for people, trace.c their telling, run.c many
+ * seeds on all cores. */
+#ifndef TN_SIM_WORLD_H
+#define TN_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/prng.h"
+#include "base/time.h"
+#include "core/claim.h"
+#include "core/lease_table.h"
+#include "core/observer.h"
+#include "core/plan.h"
+#include "core/plant.h"
+#include "core/session.h"
+#include "tenure/fence.h"
+
+#define SIM_NODES_MAX 1000
+#define SIM_NAMES_MAX 12
+#define SIM_NOBODY 0xffffffffU
+
+/* X(symbol, text): every kind of fault; each one that really fired is counted. */
+#define SIM_FAULTS(X)                                           \
+    X(DROP, "message dropped")                                  \
+    X(DELAY, "message delayed")                                 \
+    X(DUPLICATE, "message duplicated")                          \
+    X(REORDER, "message overtaken")                             \
+    X(CUT_BOTH, "link cut both ways")                           \
+    X(CUT_ONE_WAY, "link cut one way")                          \
+    X(UNKNOWN_OUTCOME, "outcome unknown (applied, reply lost)") \
+    X(PAUSE, "process paused")                                  \
+    X(CRASH, "process crashed")                                 \
+    X(CLOCK_RATE, "clock rate changed")                         \
+    X(WALL_STEP, "wall clock stepped")                          \
+    X(SUSPEND, "machine suspended")                             \
+    X(STORE_RESTART, "store restarted")                         \
+    X(STORE_PAUSE, "store paused")                              \
+    X(STORE_RESTORE, "store restored from a backup")            \
+    X(STORE_FULL, "store refused: limit reached")               \
+    X(TTL_CUT, "store granted a shorter TTL")                   \
+    X(REVOKE, "lease revoked by an operator")                   \
+    X(DELETE, "lease deleted by an operator")                   \
+    X(FORGET, "name forgotten by the store")                    \
+    X(DUPLICATE_ID, "two candidates with one identity")         \
+    X(HERD, "a herd of candidates")                             \
+    X(NOT_READY, "candidate not ready")                         \
+    X(RESIGN, "leader resigned")                                \
+    X(SLOW_DRAIN, "drain longer than the grace")                \
+    X(STALL, "work loop stalled")                               \
+    X(FENCE_DOWN, "fence unreachable")                          \
+    X(STALE_WRITE, "write from a leader of the past")
+
+#define SIM_FAULT_ENUM(symbol, text) SIM_FAULT_##symbol,
+enum sim_fault { SIM_FAULTS(SIM_FAULT_ENUM) SIM_FAULT_COUNT };
+#undef SIM_FAULT_ENUM
+
+/* How the store tells of a vacancy. */
+enum sim_style {
+    SIM_QUEUE,    /* The store queues waiters and wakes one. */
+    SIM_WATCH,    /* The store tells all watchers; they race. */
+    SIM_OBSERVED, /* The store expires nothing; candidates observe. */
+};
+
+struct sim_config {
+    uint32_t nodes, names;
+    enum sim_style style;
+    struct tn_plan plan;
+    struct tn_claim_config claim;
+    bool fenced;
+    uint32_t rho_ppm; /* What the clocks really do; within the plan's bound. */
+    tenure_ns delay;  /* Longest delay of a healthy network, one way. */
+    tenure_ns safety; /* How long anything may break; 0: a scenario, where only the script does. */
+    uint32_t drop_ppm, duplicate_ppm, delay_ppm;
+    tenure_ns delay_most;  /* Of a delayed message. */
+    tenure_ns fault_every; /* Mean time between two faults. */
+    uint32_t lease_limit, session_limit, waiter_limit;
+    bool twins;    /* The last two candidates carry the same label. */
+    bool restores; /* Backups are taken, and brought back. */
+};
+
+/* A clock: local = local_from + (real - real_from) * rate. */
+struct sim_clock {
+    tenure_ns real_from, local_from;
+    int64_t rate_ppm; /* TN_PPM: exact. */
+    tenure_ns wall_offset;
+    tenure_ns suspended; /* What a clock that stops in suspend would lack. */
+    tenure_ns last;
+};
+
+/* What the application of one candidate does about one name. */
+struct sim_app {
+    bool told_won; /* Between WON and LOST. */
+    bool working;  /* Between WON and DRAINED. */
+    bool ready, wants, stalled, draining;
+    bool stall_told; /* The term ended by a stall. */
+    uint64_t token;
+    uint64_t epoch;       /* Of the store when it granted the token (see sim_store.epoch). */
+    tenure_ns stop_by;    /* Local: the deadline as it stood when the term was lost. */
+    uint64_t over_token;  /* P6: the highest token seen valid, then invalid. */
+    uint64_t seen_token;  /* P2: the highest token seen of someone else's term. */
+    tenure_ns checked_in; /* Local. */
+    uint32_t drain_id;
+    uint64_t written;
+};
+
+struct sim_seat { /* One candidate's place in one election. */
+    struct tn_claim claim;
+    struct tn_observer observer;
+    struct sim_app app;
+    uint64_t granted_epoch;
+};
+
+struct sim_node {
+    struct tn_session session;
+    struct sim_clock clock;
+    struct sim_seat *seats; /* One per name. */
+    uint64_t life;          /* Of the newest session. */
+    uint64_t seen;          /* Revocations noticed. */
+    uint64_t timer_id;
+    tenure_ns timer_at;     /* Real; of the timer that counts. */
+    tenure_ns reopen_at;    /* Local: when to open another session. */
+    tenure_ns paused_until; /* Real. */
+    uint32_t index, label, incarnation;
+    bool up;
+    tenure_ns cut_to_until, cut_from_until; /* Real: when the link to, and from, the store heals. */
+    uint64_t last_to_store, last_from_store; /* Newest message delivered, to notice reordering. */
+    tenure_ns
+        renewed_at; /* Real: when the store last processed a renewal of the present session. */
+};
+
+/* Independent of the table: who waits, in which order, and until when each session lives. */
+struct sim_waiter {
+    uint32_t node;
+    uint64_t life, gen;
+    uint32_t incarnation;
+};
+
+struct sim_queue {
+    struct sim_waiter *list;
+    uint32_t first, count;
+};
+
+/* When a session is over on the store's clock, for the last few lives of each node. */
+#define SIM_LIVES 4
+struct sim_life {
+    uint64_t life;
+    tenure_ns ttl, over_at;
+};
+
+struct sim_store {
+    struct tn_table *table;
+    void *block, *backup;
+    size_t block_size;
+    struct sim_clock clock;
+    uint64_t timer_id;
+    tenure_ns timer_at;
+    tenure_ns paused_until;
+    tenure_ns stepped_at; /* Local: when the table was last used. */
+    tenure_ns down_since; /* Real; TN_NEVER: up. */
+    bool up, has_backup;
+    uint64_t epoch[SIM_NAMES_MAX];   /* How often the truth about a name was tampered with. */
+    uint64_t granted[SIM_NAMES_MAX]; /* P2: the highest token granted. */
+    struct sim_waiter holder[SIM_NAMES_MAX]; /* P2: whose term that token is. */
+    uint64_t backup_granted[SIM_NAMES_MAX];  /* The same, as of the backup. */
+    struct sim_waiter backup_holder[SIM_NAMES_MAX];
+    struct sim_queue queue[SIM_NAMES_MAX];
+    struct sim_life (*lives)[SIM_LIVES]; /* Per node, by life % SIM_LIVES. */
+    tenure_ns ttl_most;                  /* Longest TTL granted. */
+    uint64_t highest_token;              /* Over all epochs. */
+    uint32_t filler;                     /* Names made only to be forgotten. */
+};
+
+struct sim_receiver {
+    struct tenure_fence fence;
+    uint64_t highest; /* P3: the highest token accepted, or raised to. */
+    uint64_t accepted, refused, harmed;
+    tenure_ns down_until;
+};
+
+enum sim_event_kind {
+    SIM_EV_REQUEST, /* node -> store */
+    SIM_EV_REPLY,   /* store -> node */
+    SIM_EV_GRANTED, /* store -> node, pushed */
+    SIM_EV_REVOKED, /* store -> node, pushed */
+    SIM_EV_CHANGED, /* store -> node, pushed */
+    SIM_EV_WRITE,   /* node -> receiver */
+    SIM_EV_RAISE,   /* node -> receiver */
+    SIM_EV_RAISED,  /* receiver -> node */
+    SIM_EV_NODE_TIMER,
+    SIM_EV_STORE_TIMER,
+    SIM_EV_APP,     /* The application's next bit of work. */
+    SIM_EV_DRAINED, /* The application has stopped. */
+    SIM_EV_NODE_UP,
+    SIM_EV_STORE_UP,
+    SIM_EV_FAULT,
+    SIM_EV_STEP, /* The next step of the seed's phases, or of a scenario's script. */
+    SIM_EV_KINDS
+};
+
+struct sim_revoked {
+    uint64_t token;
+    uint32_t name;
+};
+
+struct sim_event {
+    uint8_t kind, op, answer, revoked_count;
+    bool held, more, wait, evident, stale;
+    uint32_t node, name, incarnation, holder;
+    uint64_t order; /* When it was sent, among all. */
+    uint64_t life, gen, seq, token, beat, seen, epoch, id;
+    uint64_t holder_life, holder_gen;
+    uint32_t holder_incarnation;
+    tenure_ns ttl, sent_at;
+    struct sim_revoked revoked[TN_TABLE_NOTICES];
+};
+
+struct sim_violation {
+    const char *promise;
+    char text[200];
+    tenure_ns at;
+};
+
+struct sim_stats {
+    uint64_t events;
+    uint64_t faults[SIM_FAULT_COUNT];
+    uint64_t terms, losses, refusals, writes, refused_writes, harm;
+    uint64_t lease_us; /* Simulated time times names, in microseconds. */
+};
+
+struct sim_world;
+
+/* A story: what happens, and what must have come of it. */
+struct sim_scenario {
+    const char *name, *title;
+    void (*set_up)(struct sim_world *world);
+    /* Step @step of the script; schedules the next one. */
+    void (*step)(struct sim_world *world, uint32_t step);
+    bool (*came_true)(const struct sim_world *world);
+    const char *moral;
+};
+
+struct sim_heap_entry {
+    tenure_ns at;
+    uint64_t order;
+    uint32_t slot;
+};
+
+struct sim_world {
+    struct sim_config config;
+    uint64_t seed;
+    struct tn_prng prng;
+    tenure_ns now;
+    uint64_t order;
+    struct sim_heap_entry *heap;
+    uint32_t heap_count, heap_room;
+    struct sim_event *slots;
+    uint32_t *free_slots;
+    uint32_t free_count, slot_room;
+    struct sim_node *nodes;
+    struct sim_seat *seats;
+    struct sim_store store;
+    struct sim_receiver receivers[SIM_NAMES_MAX];
+    uint32_t leading[SIM_NAMES_MAX]; /* How many applications are between WON and LOST. */
+    uint32_t leader[SIM_NAMES_MAX];  /* The one told last. */
+    uint32_t phase;
+    bool healed;              /* The liveness phase: nothing breaks any more. */
+    uint32_t doomed_node;     /* P8: whose renewals the network swallows, */
+    uint32_t doomed_renewals; /* and how many of them. */
+    uint32_t must_keep;       /* P8: this node must not lose its terms now. */
+    bool ended;
+    struct sim_violation violation; /* promise NULL: none. */
+    struct sim_stats stats;
+    const struct sim_scenario *scenario;
+    FILE *trace;
+    bool colour;
+};
+
+/* --- world.c --- */
+void sim_world_free(struct sim_world *world);
+/* Prepare for @config; memory is kept from one seed to the next. */
+void sim_world_reset(struct sim_world *world, const struct sim_config *config, uint64_t seed);
+/* Run until the world has ended or a promise is broken. */
+void sim_world_run(struct sim_world *world);
+/* Schedule @event at real time @at. */
+void sim_at(struct sim_world *world, tenure_ns at, const struct sim_event *event);
+/* Let every message under way arrive by @latest, and whoever drains be done by @drained. */
+void sim_hurry(struct sim_world *world, tenure_ns latest, tenure_ns drained);
+tenure_ns sim_clock_local(const struct sim_clock *clock, tenure_ns real);
+tenure_ns sim_clock_real(const struct sim_clock *clock, tenure_ns local);
+void sim_clock_set_rate(struct sim_clock *clock, tenure_ns real, int64_t rate_ppm);
+bool sim_chance(struct sim_world *world, uint32_t ppm);
+tenure_ns sim_between(struct sim_world *world, tenure_ns low, tenure_ns high);
+
+/* --- network.c --- */
+/* Send; the network decides whether, when and how often it arrives. */
+void sim_send(struct sim_world *world, struct sim_event *event);
+/* Note the arrival, to notice overtaking. */
+void sim_arrived(struct sim_world *world, const struct sim_event *event);
+
+/* --- node.c --- */
+void sim_node_boot(struct sim_world *world, uint32_t index);
+void sim_node_crash(struct sim_world *world, uint32_t index);
+void sim_node_pause(struct sim_world *world, uint32_t index, tenure_ns until, bool suspend);
+/* Handle an event for a node: a message, its timer, its application. */
+void sim_node_event(struct sim_world *world, const struct sim_event *event);
+/* The application's wishes. */
+void sim_node_tell(struct sim_world *world, uint32_t node, uint32_t name,
+                   enum tn_claim_event_kind wish);
+tenure_ns sim_node_now(const struct sim_world *world, const struct sim_node *node);
+/* The token with which @node may act on @name this very instant, or 0. */
+uint64_t sim_node_token(const struct sim_world *world, const struct sim_node *node, uint32_t name);
+void sim_node_schedule(struct sim_world *world, struct sim_node *node);
+
+/* --- store.c --- */
+void sim_store_init(struct sim_world *world);
+void sim_store_event(struct sim_world *world, const struct sim_event *event);
+void sim_store_crash(struct sim_world *world, tenure_ns back_at);
+void sim_store_backup(struct sim_world *world);
+void sim_store_restore(struct sim_world *world);
+void sim_store_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
+                        uint64_t token);
+void sim_store_forget_names(struct sim_world *world);
+tenure_ns sim_store_now(const struct sim_world *world);
+void sim_store_schedule(struct sim_world *world);
+const char *sim_name(uint32_t name);
+
+/* --- receiver.c --- */
+void sim_receiver_event(struct sim_world *world, const struct sim_event *event);
+
+/* --- faults.c --- */
+void sim_faults_start(struct sim_world *world);
+void sim_fault_event(struct sim_world *world);
+void sim_heal(struct sim_world *world);
+void sim_fired(struct sim_world *world, enum sim_fault fault);
+const char *sim_fault_text(enum sim_fault fault);
+
+/* --- check.c --- */
+void sim_violate(struct sim_world *world, const char *promise, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
+void sim_check_lost(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
+void sim_check_extended(struct sim_world *world, struct sim_node *node);
+void sim_check_node(struct sim_world *world, struct sim_node *node);
+void sim_check_acquire(struct sim_world *world, struct sim_node *node, uint32_t name);
+void sim_check_release(struct sim_world *world, struct sim_node *node, uint32_t name,
+                       uint64_t token);
+void sim_check_grant(struct sim_world *world, uint32_t name, const struct sim_waiter *to,
+                     uint64_t token);
+void sim_check_queued(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
+void sim_check_dequeued(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
+void sim_check_session_over(struct sim_world *world, uint32_t node, uint64_t life);
+void sim_check_turn(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
+void sim_check_accepted(struct sim_world *world, uint32_t name, uint64_t token);
+void sim_check_led(struct sim_world *world, uint32_t name, const char *when);
+
+/* --- phases.c --- */
+/* The world of a seed: all its numbers, drawn from the seed. */
+void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config);
+void sim_phase_step(struct sim_world *world);
+
+/* --- scenario.c --- */
+const struct sim_scenario *sim_scenario_find(const char *name);
+const struct sim_scenario *sim_scenario_at(uint32_t index); /* NULL at the end. */
+/* Tell the story on world->trace. True when it came true and no promise was broken. */
+bool sim_scenario_run(struct sim_world *world, const struct sim_scenario *scenario);
+
+/* --- trace.c --- */
+void sim_trace_node(struct sim_world *world, const struct sim_node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_trace_other(struct sim_world *world, const char *who, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_trace_label(const struct sim_node *node, char *buf, size_t size);
+
+/* --- run.c --- */
+struct sim_totals {
+    struct sim_stats stats;
+    uint64_t seeds;
+    uint64_t violations;
+    uint64_t first_seed; /* The lowest seed that broke a promise. */
+    struct sim_violation first;
+    double seconds;
+};
+
+/* Simulate one seed in @world. */
+void sim_run_seed(struct sim_world *world, uint64_t seed);
+/* Simulate seeds @from .. @from + @count - 1 on @threads threads. @progress (may be NULL) is called
+ * about ten times a second from the calling thread. */
+void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, bool stop_at_first,
+                  void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg,
+                  struct sim_totals *ret_totals);
+
+struct sim_plant {
+    const char *name, *promise, *wrong;
+};
+/* Plant @index (1 .. count); NULL at the end. */
+const struct sim_plant *sim_plant_at(uint32_t index);
+uint32_t sim_plant_find(const char *name); /* 0: no such plant. */
+/* Make the code make this mistake; false when this program was built without plants. */
+bool sim_plant_set(uint32_t index);
+
+#endif
