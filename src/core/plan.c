@@ -122,13 +122,19 @@ int64_t tn_plan_knob(const struct tn_plan *plan, enum tn_plan_knob knob)
     return values[knob];
 }
 
-/* P1 solved for D. Rounding down and subtracting the slack both shorten D: the safe side. */
+/* The right side of P1: the shortest real time after which the store can give the lease away. */
+static tenure_ns kept_for_least(const struct tn_plan *plan, tenure_ns ttl)
+{
+    return scale_down(ttl, TN_PPM, TN_PPM + (int64_t)plan->rho_store_ppm);
+}
+
+/* P1 solved for D. Rounding down and subtracting the slack both shorten D: the safe side. The two
+ * roundings are those of the two sides of P1, so that the numbers shown agree with the verdict. */
 static tenure_ns valid_for_most(const struct tn_plan *plan, tenure_ns ttl)
 {
     if (TN_PLANT(NO_MARGIN))
         return ttl;
-    return scale_down(ttl, TN_PPM - (int64_t)plan->rho_holder_ppm,
-                      TN_PPM + (int64_t)plan->rho_store_ppm) -
+    return scale_down(kept_for_least(plan, ttl), TN_PPM - (int64_t)plan->rho_holder_ppm, TN_PPM) -
            plan->slack;
 }
 
@@ -171,7 +177,7 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
     answer.stop_at = answer.kill_at - plan->grace;
     answer.p1_left =
         scale_up(answer.valid_for + plan->slack, TN_PPM, TN_PPM - (int64_t)plan->rho_holder_ppm);
-    answer.p1_right = scale_down(plan->ttl, TN_PPM, TN_PPM + (int64_t)plan->rho_store_ppm);
+    answer.p1_right = kept_for_least(plan, plan->ttl);
     answer.p8_left = plan->renew_every + attempt + plan->pause;
     answer.p8_right = answer.stop_at;
     if (attempt > 0 && answer.stop_at > plan->renew_every + plan->pause)

@@ -291,7 +291,7 @@ TEST(timing_follows_the_granted_ttl)
     /* Shorter, then longer than asked for. */
     tn_plan_timing(&plan, TN_SEC(6), &timing);
     CHECK_EQ_I64(timing.ttl, TN_SEC(6));
-    CHECK_EQ_I64(timing.valid_for, INT64_C(4909090909));
+    CHECK_EQ_I64(timing.valid_for, INT64_C(4909090908));
     CHECK_EQ_I64(timing.renew_every, TN_SEC(2));
     CHECK_EQ_I64(timing.attempt_timeout, TN_MS(500));
     tn_plan_timing(&plan, TN_SEC(60), &timing);
@@ -304,4 +304,25 @@ TEST(timing_follows_the_granted_ttl)
     tn_plan_timing(&plan, TN_SEC(6), &timing);
     CHECK_EQ_I64(timing.renew_every, TN_SEC(2));
     CHECK_ASSERTS(tn_plan_timing(&plan, 0, &timing));
+}
+
+TEST(p1_numbers_agree_with_the_verdict)
+{
+    struct tn_prng prng;
+
+    tn_prng_seed(&prng, 5);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct tn_plan plan = random_plan(&prng);
+        struct tn_plan_answer answer;
+
+        tn_plan_judge(&plan, &answer);
+        /* Half of the plans insist on a margin next to the least one. */
+        if (tn_prng_ppm(&prng, TN_PPM / 2)) {
+            tenure_ns margin = answer.margin_least + tn_prng_range(&prng, -2, 2);
+            tn_plan_turn(&plan, TN_KNOB_MARGIN, max64(margin, 0));
+        }
+        bool breaks = tn_plan_judge(&plan, &answer) == TN_PLAN_BREAKS_P1;
+        CHECK_EQ_I64(breaks, answer.p1_left > answer.p1_right);
+        CHECK_EQ_I64(breaks, answer.margin < answer.margin_least);
+    }
 }
