@@ -19,11 +19,21 @@ static tenure_ns scale_down(tenure_ns ns, int64_t num, int64_t den)
     return ns / den * num + ns % den * num / den;
 }
 
+/* The sum of two spans, or TN_NEVER: with rho close to 1 a bound exceeds what 64 bits can count. */
+static tenure_ns sum(tenure_ns a, tenure_ns b)
+{
+    TN_ASSERT(a >= 0);
+    TN_ASSERT(b >= 0);
+    return a > TN_NEVER - b ? TN_NEVER : a + b;
+}
+
 static tenure_ns scale_up(tenure_ns ns, int64_t num, int64_t den)
 {
     TN_ASSERT(ns >= 0);
     TN_ASSERT(den > 0);
-    return ns / den * num + (ns % den * num + den - 1) / den;
+    if (ns / den > TN_NEVER / num)
+        return TN_NEVER;
+    return sum(ns / den * num, (ns % den * num + den - 1) / den);
 }
 
 static tenure_ns least(tenure_ns a, tenure_ns b)
@@ -160,7 +170,7 @@ static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *an
         scale_up(plan->ttl + plan->slop, TN_PPM, TN_PPM - (int64_t)plan->rho_store_ppm);
     tenure_ns poll = scale_up(plan->poll_every, TN_PPM + (int64_t)plan->jitter_ppm,
                               TN_PPM - (int64_t)plan->rho_holder_ppm);
-    answer->failover_crash_real = expiry + poll + 2 * plan->rtt + plan->fence_raise;
+    answer->failover_crash_real = sum(sum(expiry, poll), 2 * plan->rtt + plan->fence_raise);
     answer->failover_resign = plan->grace + 3 * plan->rtt + plan->fence_raise;
 }
 

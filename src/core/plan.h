@@ -10,7 +10,7 @@
  *       left: how late the (k+1)-th attempt can be; right: when the work must begin to stop.
  *
  * Integers only (nanoseconds and parts per million), so that every compiler gives the same answer.
- * Each rounding is to the safe side. */
+ * Each rounding is to the safe side, and a bound too long to count is TN_NEVER. */
 #ifndef TN_CORE_PLAN_H
 #define TN_CORE_PLAN_H
 

@@ -326,3 +326,21 @@ TEST(p1_numbers_agree_with_the_verdict)
         CHECK_EQ_I64(breaks, answer.margin < answer.margin_least);
     }
 }
+
+TEST(wild_clocks_do_not_overflow_the_bounds)
+{
+    struct tn_plan plan;
+    struct tn_plan_answer answer;
+
+    tn_plan_init(&plan, TN_TTL_MAX);
+    tn_plan_turn(&plan, TN_KNOB_RHO, TN_PPM - 10);
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_BREAKS_P8);
+    CHECK_EQ_I64(answer.failover_crash_real, TN_NEVER); /* Each term fits, their sum does not. */
+    tn_plan_turn(&plan, TN_KNOB_RHO, TN_PPM - 1);
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_BREAKS_P8);
+    CHECK_EQ_I64(answer.failover_crash_real, TN_NEVER);
+    tn_plan_turn(&plan, TN_KNOB_MARGIN, 0);
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_BREAKS_P1);
+    CHECK_EQ_I64(answer.p1_left, TN_NEVER);
+    CHECK(answer.p1_right < TN_NEVER);
+}
