@@ -60,7 +60,7 @@ static void derive(struct tn_plan *plan)
     if (!is_set(plan, TN_KNOB_GRACE))
         plan->grace = least(TN_SEC(5), plan->ttl / 5);
     plan->kill_bound = least(TN_SEC(1), plan->ttl / 20);
-    plan->attempt_timeout = most(plan->renew_every / 4, plan->rtt);
+    plan->attempt_timeout = most(most(plan->renew_every / 4, plan->rtt), 1);
     plan->backoff = plan->attempt_timeout / 4;
     plan->poll_every = plan->ttl / 3;
     plan->fence_raise = plan->rtt;
@@ -180,6 +180,7 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
     tenure_ns attempt = plan->attempt_timeout + plan->backoff;
     tenure_ns best = valid_for_most(plan, plan->ttl);
 
+    TN_ASSERT(attempt > 0);
     answer.valid_for = tn_plan_valid_for(plan, plan->ttl);
     answer.margin = plan->ttl - answer.valid_for;
     answer.margin_least = plan->ttl - most(best, 0);
@@ -190,7 +191,7 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
     answer.p1_right = kept_for_least(plan, plan->ttl);
     answer.p8_left = plan->renew_every + attempt + plan->pause;
     answer.p8_right = answer.stop_at;
-    if (attempt > 0 && answer.stop_at > plan->renew_every + plan->pause)
+    if (answer.stop_at > plan->renew_every + plan->pause)
         answer.tolerated = (answer.stop_at - plan->renew_every - plan->pause) / attempt;
     bound_failover(plan, &answer);
 

@@ -344,3 +344,16 @@ TEST(wild_clocks_do_not_overflow_the_bounds)
     CHECK_EQ_I64(answer.p1_left, TN_NEVER);
     CHECK(answer.p1_right < TN_NEVER);
 }
+
+TEST(an_attempt_takes_time)
+{
+    struct tn_plan plan;
+    struct tn_plan_answer answer;
+
+    tn_plan_init(&plan, TN_SEC(15));
+    tn_plan_turn(&plan, TN_KNOB_RTT, 0);
+    tn_plan_turn(&plan, TN_KNOB_RENEW, 3);
+    CHECK_EQ_I64(plan.attempt_timeout, 1);
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_SAFE);
+    CHECK(answer.p8_left <= answer.p8_right);
+}
