@@ -148,11 +148,13 @@ static tenure_ns valid_for_most(const struct tn_plan *plan, tenure_ns ttl)
            plan->slack;
 }
 
+/* A margin that was enough for the TTL asked for is not enough for a longer one that was granted,
+ * so it can only shorten what P1 allows. */
 tenure_ns tn_plan_valid_for(const struct tn_plan *plan, tenure_ns ttl)
 {
     tenure_ns valid_for = valid_for_most(plan, ttl);
     if (plan->margin >= 0)
-        valid_for = ttl - plan->margin;
+        valid_for = least(valid_for, ttl - plan->margin);
     return most(valid_for, 0);
 }
 
@@ -178,12 +180,13 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
 {
     struct tn_plan_answer answer = { 0 };
     tenure_ns attempt = plan->attempt_timeout + plan->backoff;
-    tenure_ns best = valid_for_most(plan, plan->ttl);
+    tenure_ns best = most(valid_for_most(plan, plan->ttl), 0);
 
     TN_ASSERT(attempt > 0);
-    answer.valid_for = tn_plan_valid_for(plan, plan->ttl);
+    /* What the margin asks for, even if P1 forbids it: the verdict is about that. */
+    answer.valid_for = plan->margin >= 0 ? most(plan->ttl - plan->margin, 0) : best;
     answer.margin = plan->ttl - answer.valid_for;
-    answer.margin_least = plan->ttl - most(best, 0);
+    answer.margin_least = plan->ttl - best;
     answer.kill_at = answer.valid_for - plan->kill_bound;
     answer.stop_at = answer.kill_at - plan->grace;
     answer.p1_left =
@@ -196,7 +199,7 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
     bound_failover(plan, &answer);
 
     *ret_answer = answer;
-    if (answer.valid_for > most(best, 0))
+    if (answer.valid_for > best)
         return TN_PLAN_BREAKS_P1;
     if (answer.tolerated < 1)
         return TN_PLAN_BREAKS_P8;

@@ -89,7 +89,8 @@ void tn_plan_init(struct tn_plan *ret_plan, tenure_ns ttl);
 void tn_plan_turn(struct tn_plan *plan, enum tn_plan_knob knob, int64_t value);
 int64_t tn_plan_knob(const struct tn_plan *plan, enum tn_plan_knob knob);
 
-/* D for a TTL: the one place from which every holder's deadline comes. Zero when nothing is left. */
+/* D for a TTL: the one place from which every holder's deadline comes. Zero when nothing is left;
+ * never longer than P1 allows, also with a margin that is too small for @ttl. */
 tenure_ns tn_plan_valid_for(const struct tn_plan *plan, tenure_ns ttl);
 
 /* How long an observer must see a record unchanged, on its own clock, before it may take over. */

@@ -357,3 +357,33 @@ TEST(an_attempt_takes_time)
     CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_SAFE);
     CHECK(answer.p8_left <= answer.p8_right);
 }
+
+TEST(a_margin_never_lengthens_the_deadline_past_p1)
+{
+    struct tn_prng prng;
+    struct tn_plan plan;
+    struct tn_timing timing;
+
+    /* Enough for the TTL asked for; the store grants four times that (etcd has a least TTL). */
+    tn_plan_init(&plan, TN_SEC(15));
+    tn_plan_turn(&plan, TN_KNOB_MARGIN, TN_SEC(3));
+    tn_plan_timing(&plan, TN_SEC(15), &timing);
+    CHECK_EQ_I64(timing.valid_for, TN_SEC(12));
+    tn_plan_timing(&plan, TN_SEC(60), &timing);
+    CHECK_EQ_I64(timing.valid_for, INT64_C(49090909090));
+    /* And a shorter one keeps the margin, up to all of it. */
+    tn_plan_timing(&plan, TN_SEC(6), &timing);
+    CHECK_EQ_I64(timing.valid_for, TN_SEC(3));
+    tn_plan_timing(&plan, TN_SEC(2), &timing);
+    CHECK_EQ_I64(timing.valid_for, 0);
+
+    tn_prng_seed(&prng, 6);
+    for (int i = 0; i < ROUNDS; i++) {
+        tenure_ns granted = random_span(&prng, 1, TN_TTL_MAX);
+        plan = random_plan(&prng);
+        tn_plan_turn(&plan, TN_KNOB_MARGIN, random_span(&prng, 0, plan.ttl));
+        tn_plan_timing(&plan, granted, &timing);
+        CHECK(p1_exact(&plan, granted, timing.valid_for));
+        CHECK(timing.valid_for <= max64(granted - plan.margin, 0));
+    }
+}
