@@ -244,7 +244,7 @@ void tn_plan_timing(const struct tn_plan *plan, tenure_ns ttl, struct tn_timing 
     struct tn_plan agreed = *plan;
     TN_ASSERT(ttl > 0);
     agreed.ttl = TN_PLANT(SHORT_GRANT) ? plan->ttl : ttl;
-    if (agreed.renew_every > agreed.ttl / 3)
+    if (agreed.ttl < plan->ttl && agreed.renew_every > agreed.ttl / 3)
         agreed.set &= ~(1U << TN_KNOB_RENEW); /* The store cut the TTL short: renew faster. */
     derive(&agreed);
     *ret_timing = (struct tn_timing) {

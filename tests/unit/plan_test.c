@@ -387,3 +387,21 @@ TEST(a_margin_never_lengthens_the_deadline_past_p1)
         CHECK(timing.valid_for <= max64(granted - plan.margin, 0));
     }
 }
+
+TEST(a_chosen_interval_is_kept_unless_the_ttl_is_cut_short)
+{
+    struct tn_plan plan;
+    struct tn_plan_answer answer;
+    struct tn_timing timing;
+
+    tn_plan_init(&plan, TN_SEC(15));
+    tn_plan_turn(&plan, TN_KNOB_GRACE, TN_SEC(1));
+    tn_plan_turn(&plan, TN_KNOB_RENEW, TN_SEC(6));
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_SAFE);
+    tn_plan_timing(&plan, TN_SEC(15), &timing);
+    CHECK_EQ_I64(timing.renew_every, TN_SEC(6));
+    tn_plan_timing(&plan, TN_SEC(16), &timing);
+    CHECK_EQ_I64(timing.renew_every, TN_SEC(6));
+    tn_plan_timing(&plan, TN_SEC(15) - 3, &timing);
+    CHECK_EQ_I64(timing.renew_every, TN_SEC(5) - 1);
+}
