@@ -206,35 +206,67 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
     return TN_PLAN_SAFE;
 }
 
-static bool safe_with(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t value)
+static enum tn_plan_verdict judge_with(const struct tn_plan *plan, enum tn_plan_knob knob,
+                                       int64_t value, struct tn_plan_answer *ret_answer)
 {
     struct tn_plan turned = *plan;
-    struct tn_plan_answer answer;
     tn_plan_turn(&turned, knob, value);
-    return tn_plan_judge(&turned, &answer) == TN_PLAN_SAFE;
+    return tn_plan_judge(&turned, ret_answer);
+}
+
+/* Whether the one inequality @broken holds with the knob at @value, whatever the other says. */
+static bool holds_with(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t value,
+                       enum tn_plan_verdict broken)
+{
+    struct tn_plan_answer answer;
+    enum tn_plan_verdict verdict = judge_with(plan, knob, value, &answer);
+    return broken == TN_PLAN_BREAKS_P1 ? verdict != TN_PLAN_BREAKS_P1 : answer.tolerated >= 1;
+}
+
+/* How far the knob may go in the direction that helps against @broken. Less of everything helps,
+ * with two exceptions: a longer TTL helps P8, but hurts P1 once a margin is insisted on; a larger
+ * margin helps P1 and hurts P8. */
+static int64_t mend_limit(const struct tn_plan *plan, enum tn_plan_knob knob,
+                          enum tn_plan_verdict broken)
+{
+    if (knob == TN_KNOB_TTL)
+        return broken == TN_PLAN_BREAKS_P8 ? TN_TTL_MAX : TN_TTL_MIN;
+    if (knob == TN_KNOB_MARGIN)
+        return broken == TN_PLAN_BREAKS_P1 ? plan->ttl : 0;
+    return knob == TN_KNOB_RENEW ? TN_MS(1) : 0;
 }
 
 bool tn_plan_mend(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t *ret_value)
 {
-    bool upwards = knob == TN_KNOB_TTL || knob == TN_KNOB_MARGIN;
+    struct tn_plan_answer answer;
+    enum tn_plan_verdict broken = tn_plan_judge(plan, &answer);
+    int64_t present = tn_plan_knob(plan, knob);
+    int64_t limit = mend_limit(plan, knob, broken);
     /* Whole milliseconds, or 1000 ppm of rho: people do not tune finer. */
     int64_t unit = knob == TN_KNOB_RHO ? TN_PPM / 1000 : TN_MS(1);
-    int64_t now = tn_plan_knob(plan, knob) / unit;
-    int64_t bad = upwards ? now - 1 : now + 1;
-    int64_t good = !upwards ? 0 : (knob == TN_KNOB_TTL ? TN_TTL_MAX : plan->ttl) / unit;
+    int64_t good = limit / unit;
+    /* Of the two whole units around the present value, the one that is no better than it. */
+    int64_t bad = limit > present ? present / unit : (present + unit - 1) / unit;
 
-    if (knob == TN_KNOB_RENEW)
-        good = 1;
-    if (!safe_with(plan, knob, good * unit))
+    if (broken == TN_PLAN_SAFE) {
+        *ret_value = present;
+        return true;
+    }
+    if (!holds_with(plan, knob, good * unit, broken))
         return false;
-    /* Safety is monotone in every knob, so bisect between a safe value and an unsafe one. */
+    /* One inequality is monotone in each knob, so bisect between where it holds and where it does
+     * not. For P8 and the TTL: R, To, b, K and G grow no faster than the TTL, and pause not at
+     * all, so the share of the TTL that is left over only grows with it. */
     while (good - bad > 1 || bad - good > 1) {
         int64_t middle = bad + (good - bad) / 2;
-        if (safe_with(plan, knob, middle * unit))
+        if (holds_with(plan, knob, middle * unit, broken))
             good = middle;
         else
             bad = middle;
     }
+    /* Here the other inequality is as well off as it can be on this side. */
+    if (judge_with(plan, knob, good * unit, &answer) != TN_PLAN_SAFE)
+        return false;
     *ret_value = good * unit;
     return true;
 }

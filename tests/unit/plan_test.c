@@ -405,3 +405,137 @@ TEST(a_chosen_interval_is_kept_unless_the_ttl_is_cut_short)
     tn_plan_timing(&plan, TN_SEC(15) - 3, &timing);
     CHECK_EQ_I64(timing.renew_every, TN_SEC(5) - 1);
 }
+
+static bool safe_at(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t value)
+{
+    struct tn_plan turned = *plan;
+    struct tn_plan_answer answer;
+
+    tn_plan_turn(&turned, knob, value);
+    return tn_plan_judge(&turned, &answer) == TN_PLAN_SAFE;
+}
+
+/* The ends of the range in which a knob is looked for. */
+static int64_t lowest(enum tn_plan_knob knob)
+{
+    return knob == TN_KNOB_TTL ? TN_TTL_MIN : knob == TN_KNOB_RENEW ? TN_MS(1) : 0;
+}
+
+static int64_t highest(const struct tn_plan *plan, enum tn_plan_knob knob)
+{
+    if (knob == TN_KNOB_RHO)
+        return TN_PPM - 1;
+    return knob == TN_KNOB_TTL ? TN_TTL_MAX : plan->ttl;
+}
+
+/* Whether @value is the nearest that helps: one unit short of it does not, nor does anything drawn
+ * from in between. */
+static bool is_nearest(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t value,
+                       struct tn_prng *prng)
+{
+    int64_t unit = knob == TN_KNOB_RHO ? 1000 : TN_MS(1);
+    int64_t present = tn_plan_knob(plan, knob);
+    bool up = value > present;
+    int64_t near = up                       ? max64(value - unit, present)
+                   : value + unit < present ? value + unit
+                                            : present;
+
+    if (value % unit != 0 || value == present || !safe_at(plan, knob, value))
+        return false;
+    if (safe_at(plan, knob, near))
+        return false;
+    for (int i = 0; i < 20; i++) {
+        int64_t middle =
+            up ? tn_prng_range(prng, present, near) : tn_prng_range(prng, near, present);
+        if (safe_at(plan, knob, middle))
+            return false;
+    }
+    return true;
+}
+
+/* Whether any value helps, by drawing some, rough and fine. */
+static bool any_helps(const struct tn_plan *plan, enum tn_plan_knob knob, struct tn_prng *prng)
+{
+    int64_t unit = knob == TN_KNOB_RHO ? 1000 : TN_MS(1);
+    for (int i = 0; i < 100; i++) {
+        int64_t top = i % 2 ? highest(plan, knob) : tn_plan_knob(plan, knob);
+        int64_t value = tn_prng_range(prng, lowest(knob), max64(top, lowest(knob)));
+        value = max64(value / unit * unit, lowest(knob));
+        if (safe_at(plan, knob, value))
+            return true;
+    }
+    return false;
+}
+
+TEST(mend_is_safe_and_nearest)
+{
+    struct tn_prng prng;
+    unsigned mended[TN_KNOB_COUNT] = { 0 };
+
+    tn_prng_seed(&prng, 7);
+    for (int i = 0; i < ROUNDS / 4; i++) {
+        struct tn_plan plan = random_plan(&prng);
+        struct tn_plan_answer answer;
+
+        tn_plan_judge(&plan, &answer);
+        if (tn_prng_ppm(&prng, TN_PPM / 2)) {
+            tenure_ns most = tn_prng_ppm(&prng, TN_PPM / 2) ? plan.ttl : answer.margin_least;
+            tn_plan_turn(&plan, TN_KNOB_MARGIN, random_span(&prng, most / 2, most));
+        }
+        if (tn_plan_judge(&plan, &answer) == TN_PLAN_SAFE)
+            continue;
+        for (enum tn_plan_knob knob = 0; knob < TN_KNOB_COUNT; knob++) {
+            int64_t value = -7;
+            if (knob == TN_KNOB_MARGIN && plan.margin < 0)
+                continue;
+            if (tn_plan_mend(&plan, knob, &value)) {
+                mended[knob]++;
+                CHECK(is_nearest(&plan, knob, value, &prng));
+            } else {
+                CHECK_EQ_I64(value, -7);
+                CHECK(!any_helps(&plan, knob, &prng));
+            }
+        }
+    }
+    for (enum tn_plan_knob knob = 0; knob < TN_KNOB_COUNT; knob++)
+        CHECK(mended[knob] > 10);
+}
+
+TEST(mend_of_a_safe_plan_changes_nothing)
+{
+    struct tn_plan plan;
+    int64_t value = 0;
+
+    tn_plan_init(&plan, TN_SEC(15) + 7);
+    for (enum tn_plan_knob knob = 0; knob < TN_KNOB_MARGIN; knob++) {
+        CHECK(tn_plan_mend(&plan, knob, &value));
+        CHECK_EQ_I64(value, tn_plan_knob(&plan, knob));
+    }
+}
+
+TEST(mend_moves_a_margin_both_ways_and_shortens_a_ttl)
+{
+    struct tn_plan plan;
+    int64_t value = 0;
+
+    /* Too small for P1: more margin, or less TTL for the same margin. */
+    tn_plan_init(&plan, TN_SEC(15));
+    tn_plan_turn(&plan, TN_KNOB_MARGIN, TN_SEC(2));
+    CHECK(tn_plan_mend(&plan, TN_KNOB_MARGIN, &value));
+    CHECK_EQ_I64(value, TN_MS(2728));
+    CHECK(tn_plan_mend(&plan, TN_KNOB_TTL, &value));
+    CHECK_EQ_I64(value, TN_SEC(11));
+    CHECK(!tn_plan_mend(&plan, TN_KNOB_RENEW, &value));
+    CHECK(!tn_plan_mend(&plan, TN_KNOB_GRACE, &value));
+
+    /* Too large for P8: less margin, or more TTL. */
+    tn_plan_turn(&plan, TN_KNOB_MARGIN, TN_SEC(10));
+    CHECK(tn_plan_mend(&plan, TN_KNOB_MARGIN, &value));
+    CHECK_EQ_I64(value, TN_MS(4587));
+    CHECK(tn_plan_mend(&plan, TN_KNOB_TTL, &value));
+
+    /* Nothing to be had: the work takes longer to stop than any deadline of this TTL. */
+    tn_plan_turn(&plan, TN_KNOB_GRACE, TN_SEC(14));
+    CHECK(!tn_plan_mend(&plan, TN_KNOB_MARGIN, &value));
+    CHECK(!tn_plan_mend(&plan, TN_KNOB_RENEW, &value));
+}
