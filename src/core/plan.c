@@ -165,7 +165,8 @@ tenure_ns tn_plan_observe_for(tenure_ns ttl)
     return ttl;
 }
 
-/* P7: the store may run slow, and so may the follower that polls. */
+/* P7: the store may run slow, and so may the follower that polls and the holder that stops. Work
+ * that ignores SIGTERM is killed, so stopping takes up to G + K. */
 static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *answer)
 {
     tenure_ns expiry =
@@ -173,7 +174,9 @@ static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *an
     tenure_ns poll = scale_up(plan->poll_every, TN_PPM + (int64_t)plan->jitter_ppm,
                               TN_PPM - (int64_t)plan->rho_holder_ppm);
     answer->failover_crash_real = sum(sum(expiry, poll), 2 * plan->rtt + plan->fence_raise);
-    answer->failover_resign = plan->grace + 3 * plan->rtt + plan->fence_raise;
+    tenure_ns stop =
+        scale_up(plan->grace + plan->kill_bound, TN_PPM, TN_PPM - (int64_t)plan->rho_holder_ppm);
+    answer->failover_resign = sum(stop, 3 * plan->rtt + plan->fence_raise);
 }
 
 enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_answer *ret_answer)

@@ -55,7 +55,7 @@ struct tn_plan_answer {
     tenure_ns p8_left, p8_right;   /* With k = 1, the least that is accepted. */
     int64_t tolerated;             /* k: failed attempts that do not cost the term. */
     tenure_ns failover_crash_real; /* P7, real time, after a crash. */
-    tenure_ns failover_resign;     /* P7, after a resign. */
+    tenure_ns failover_resign;     /* P7, real time, after a resign. */
 };
 
 enum tn_plan_verdict { TN_PLAN_SAFE, TN_PLAN_BREAKS_P1, TN_PLAN_BREAKS_P8 };

@@ -539,3 +539,19 @@ TEST(mend_moves_a_margin_both_ways_and_shortens_a_ttl)
     CHECK(!tn_plan_mend(&plan, TN_KNOB_MARGIN, &value));
     CHECK(!tn_plan_mend(&plan, TN_KNOB_RENEW, &value));
 }
+
+TEST(resign_bound_counts_a_kill_on_a_slow_clock)
+{
+    struct tn_plan plan;
+    struct tn_plan_answer answer;
+
+    tn_plan_init(&plan, TN_SEC(15));
+    tn_plan_judge(&plan, &answer);
+    /* (3 + 0.75) / 0.9, rounded up, + 3 * 0.1 + 0.1 */
+    CHECK_EQ_I64(answer.failover_resign, INT64_C(4166666667) + TN_MS(400));
+    tn_plan_init(&plan, TN_TTL_MAX);
+    tn_plan_turn(&plan, TN_KNOB_GRACE, TN_TTL_MAX);
+    tn_plan_turn(&plan, TN_KNOB_RHO, TN_PPM - 1);
+    tn_plan_judge(&plan, &answer);
+    CHECK_EQ_I64(answer.failover_resign, TN_NEVER);
+}
