@@ -169,14 +169,16 @@ tenure_ns tn_plan_observe_for(tenure_ns ttl)
  * that ignores SIGTERM is killed, so stopping takes up to G + K. */
 static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *answer)
 {
-    tenure_ns expiry =
-        scale_up(plan->ttl + plan->slop, TN_PPM, TN_PPM - (int64_t)plan->rho_store_ppm);
-    tenure_ns poll = scale_up(plan->poll_every, TN_PPM + (int64_t)plan->jitter_ppm,
-                              TN_PPM - (int64_t)plan->rho_holder_ppm);
-    answer->failover_crash_real = sum(sum(expiry, poll), 2 * plan->rtt + plan->fence_raise);
-    tenure_ns stop =
-        scale_up(plan->grace + plan->kill_bound, TN_PPM, TN_PPM - (int64_t)plan->rho_holder_ppm);
-    answer->failover_resign = sum(stop, 3 * plan->rtt + plan->fence_raise);
+    int64_t slowest_holder = TN_PPM - (int64_t)plan->rho_holder_ppm;
+    int64_t slowest_store = TN_PPM - (int64_t)plan->rho_store_ppm;
+
+    answer->expiry_real = scale_up(plan->ttl + plan->slop, TN_PPM, slowest_store);
+    answer->poll_real =
+        scale_up(plan->poll_every, TN_PPM + (int64_t)plan->jitter_ppm, slowest_holder);
+    answer->stop_real = scale_up(plan->grace + plan->kill_bound, TN_PPM, slowest_holder);
+    answer->failover_crash_real =
+        sum(sum(answer->expiry_real, answer->poll_real), 2 * plan->rtt + plan->fence_raise);
+    answer->failover_resign = sum(answer->stop_real, 3 * plan->rtt + plan->fence_raise);
 }
 
 enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_answer *ret_answer)

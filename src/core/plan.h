@@ -52,8 +52,12 @@ struct tn_plan_answer {
     tenure_ns stop_at;      /* D - K - G: SIGTERM, or the request to drain. */
     tenure_ns kill_at;      /* D - K: SIGKILL. */
     tenure_ns p1_left, p1_right;
-    tenure_ns p8_left, p8_right;   /* With k = 1, the least that is accepted. */
-    int64_t tolerated;             /* k: failed attempts that do not cost the term. */
+    tenure_ns p8_left, p8_right; /* With k = 1, the least that is accepted. */
+    int64_t tolerated;           /* k: failed attempts that do not cost the term. */
+    /* The parts of P7 that stretch with a slow clock, in real time. */
+    tenure_ns expiry_real;         /* Until the store gives up on a silent session. */
+    tenure_ns poll_real;           /* Until a follower whose wake-up got lost looks by itself. */
+    tenure_ns stop_real;           /* Until the work has stopped: G + K. */
     tenure_ns failover_crash_real; /* P7, real time, after a crash. */
     tenure_ns failover_resign;     /* P7, real time, after a resign. */
 };
