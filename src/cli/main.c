@@ -1,7 +1,7 @@
 /* main.c - `tenure VERB ...`: finds the verb, runs it, and makes sure that its output arrived.
  *
- * What can fail: an unknown verb (one line, exit 64), and an output that could not be written, which
- * a script must not take for success (one line, exit 74). */
+ * What can fail: an unknown verb (one line, exit 64), and an output that could not be written,
+ * which a script must not take for success (one line, exit 74). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -14,11 +14,11 @@ enum { CELLS = 72 };
 static const char *show(char *buf, tenure_ns ns)
 {
     tenure_ns step = ns < TN_SEC(1) && ns > -TN_SEC(1) ? TN_US(1) : TN_MS(1);
-
-    if (ns == TN_NEVER)
-        return "292 years or more";
     tenure_ns half = ns < 0 ? -step / 2 : step / 2;
-    return tn_cli_duration(buf, ns > TN_NEVER - half ? ns : (ns + half) / step * step);
+
+    if (ns > TN_NEVER - step)
+        return "292 years or more";
+    return tn_cli_duration(buf, (ns + half) / step * step);
 }
 
 /* All nine decimals, for two numbers that would look alike. */
@@ -26,8 +26,8 @@ static const char *show_exact(char *buf, tenure_ns ns)
 {
     uint64_t span = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 
-    (void)snprintf(buf, TN_DURATION_TEXT, "%s%" PRIu64 ".%09us", ns < 0 ? "-" : "",
-                   span / (uint64_t)TN_SEC(1), (unsigned)(span % (uint64_t)TN_SEC(1)));
+    (void)snprintf(buf, TN_DURATION_TEXT, "%s%" PRIu64 ".%09" PRIu64 "s", ns < 0 ? "-" : "",
+                   span / (uint64_t)TN_SEC(1), span % (uint64_t)TN_SEC(1));
     return buf;
 }
 

@@ -10,8 +10,9 @@
 #include "base/assert.h"
 #include "core/plant.h"
 
-/* ns * num / den rounded down, without a product that overflows: den and num are at most 2 * TN_PPM,
- * so the remainder's product fits easily. Division of __int128 is avoided for WebAssembly's sake. */
+/* ns * num / den rounded down, without a product that overflows: den and num are at most
+ * 2 * TN_PPM, so the remainder's product fits easily. Division of __int128 is avoided for
+ * WebAssembly's sake. */
 static tenure_ns scale_down(tenure_ns ns, int64_t num, int64_t den)
 {
     TN_ASSERT(ns >= 0);

@@ -23,7 +23,7 @@
 #define TN_TTL_MIN TN_SEC(1)
 #define TN_TTL_MAX TN_SEC(24 * 3600)
 
-/* The inputs. tn_plan_init fills all of them from the TTL; callers then turn the knobs they know. */
+/* The inputs. tn_plan_init fills all from the TTL; callers then turn the knobs they know. */
 struct tn_plan {
     tenure_ns ttl;
     tenure_ns renew_every;     /* R: the longest time between the sends of two renewals. */

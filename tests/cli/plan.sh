@@ -86,6 +86,18 @@ plan --margin 2.727272727s
 ends_with 1
 has '13.636363637s <= 13.636363636s   breaks'
 
+t_case "sides below zero and beyond counting are shown"
+plan --ttl 5s --grace 5s
+ends_with 1
+has 'T   SIGTERM             -1.159s '
+has '<= -1.159s   breaks'
+plan --ttl 24h --rho 0.999999 --margin 0s
+ends_with 1
+has '292 years or more <= 43200.022s   breaks'
+plan --ttl 1s --rho 0 --grace 0.950000300s --rtt 0s --pause 0s --renew 0.000001ms
+ends_with 1
+has '0.000000002s <= -0.000000300s   breaks'
+
 t_case "what no single change mends is said"
 plan --ttl 1s --rho 0.9 --margin 1ms --grace 20s
 ends_with 1
