@@ -10,7 +10,7 @@
  *       left: how late the (k+1)-th attempt can be; right: when the work must begin to stop.
  *
  * Integers only (nanoseconds and parts per million), so that every compiler gives the same answer.
- * Each rounding is to the safe side. */
+ * Each rounding is to the safe side, and a bound too long to count is TN_NEVER. */
 #ifndef TN_CORE_PLAN_H
 #define TN_CORE_PLAN_H
 
@@ -23,7 +23,7 @@
 #define TN_TTL_MIN TN_SEC(1)
 #define TN_TTL_MAX TN_SEC(24 * 3600)
 
-/* The inputs. tn_plan_init fills all of them from the TTL; callers then turn the knobs they know. */
+/* The inputs. tn_plan_init fills all from the TTL; callers then turn the knobs they know. */
 struct tn_plan {
     tenure_ns ttl;
     tenure_ns renew_every;     /* R: the longest time between the sends of two renewals. */
@@ -52,10 +52,14 @@ struct tn_plan_answer {
     tenure_ns stop_at;      /* D - K - G: SIGTERM, or the request to drain. */
     tenure_ns kill_at;      /* D - K: SIGKILL. */
     tenure_ns p1_left, p1_right;
-    tenure_ns p8_left, p8_right;   /* With k = 1, the least that is accepted. */
-    int64_t tolerated;             /* k: failed attempts that do not cost the term. */
+    tenure_ns p8_left, p8_right; /* With k = 1, the least that is accepted. */
+    int64_t tolerated;           /* k: failed attempts that do not cost the term. */
+    /* The parts of P7 that stretch with a slow clock, in real time. */
+    tenure_ns expiry_real;         /* Until the store gives up on a silent session. */
+    tenure_ns poll_real;           /* Until a follower whose wake-up got lost looks by itself. */
+    tenure_ns stop_real;           /* Until the work has stopped: G + K. */
     tenure_ns failover_crash_real; /* P7, real time, after a crash. */
-    tenure_ns failover_resign;     /* P7, after a resign. */
+    tenure_ns failover_resign;     /* P7, real time, after a resign. */
 };
 
 enum tn_plan_verdict { TN_PLAN_SAFE, TN_PLAN_BREAKS_P1, TN_PLAN_BREAKS_P8 };
@@ -89,7 +93,8 @@ void tn_plan_init(struct tn_plan *ret_plan, tenure_ns ttl);
 void tn_plan_turn(struct tn_plan *plan, enum tn_plan_knob knob, int64_t value);
 int64_t tn_plan_knob(const struct tn_plan *plan, enum tn_plan_knob knob);
 
-/* D for a TTL: the one place from which every holder's deadline comes. Zero when nothing is left. */
+/* D for a TTL: the one place from which every holder's deadline comes. Zero when nothing is left;
+ * never longer than P1 allows, also with a margin that is too small for @ttl. */
 tenure_ns tn_plan_valid_for(const struct tn_plan *plan, tenure_ns ttl);
 
 /* How long an observer must see a record unchanged, on its own clock, before it may take over. */

@@ -1,0 +1,126 @@
+/* main.c - `tenure VERB ...`: finds the verb, runs it, and makes sure that its output arrived.
+ *
+ * What can fail: an unknown verb (one line, exit 64), and an output that could not be written,
+ * which a script must not take for success (one line, exit 74). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+#ifndef TENURE_VERSION
+#error "the build defines TENURE_VERSION"
+#endif
+
+/* One line per verb; its function is in the file of the same name. */
+static const struct verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} verbs[] = {
+    { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
+};
+
+enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(name, verbs[i].name) == 0)
+            return &verbs[i];
+    }
+    return NULL;
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *names[VERB_COUNT + 2] = { "help" };
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        names[i + 1] = verbs[i].name;
+    tn_text_init(&text, buf, sizeof buf);
+    tn_cli_quote(&text, name);
+    const char *nearest = tn_cli_nearest(name, names);
+    if (nearest != NULL)
+        tn_text_addf(&text, " is not a verb; did you mean '%s'?", nearest);
+    else
+        tn_text_add(&text, " is not a verb; 'tenure --help' lists them");
+    return tn_cli_fail(TN_EXIT_USAGE, NULL, "%s", tn_text_str(&text));
+}
+
+static int show_help(void)
+{
+    printf("usage: tenure VERB [OPTION]...\n\n"
+           "Gives exactly one process at a time the right to lead.\n\n"
+           "Verbs:\n");
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        printf("  %-8s  %s\n", verbs[i].name, verbs[i].summary);
+    printf("\n'tenure help VERB' tells more about one of them.\n"
+           "Durations need a unit: 500ms, 15s, 2m, 1h.\n");
+    return TN_EXIT_OK;
+}
+
+/* tenure help [VERB] */
+static int run_help(int argc, char **argv)
+{
+    static char option[] = "--help";
+
+    if (argc < 2)
+        return show_help();
+    if (argc > 2)
+        return tn_cli_fail(TN_EXIT_USAGE, "help", "one verb at a time, as in 'tenure help plan'");
+    const struct verb *verb = find_verb(argv[1]);
+    if (verb == NULL)
+        return unknown_verb(argv[1]);
+    return verb->run(2, (char *[]) { argv[1], option, NULL });
+}
+
+static bool is_either(const char *arg, const char *one, const char *other)
+{
+    return strcmp(arg, one) == 0 || strcmp(arg, other) == 0;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2)
+        return tn_cli_fail(TN_EXIT_USAGE, NULL, "a verb is missing; 'tenure --help' lists them");
+    if (strcmp(argv[1], "help") == 0)
+        return run_help(argc - 1, argv + 1);
+    if (is_either(argv[1], "--help", "-h"))
+        return show_help();
+    if (is_either(argv[1], "--version", "-V")) {
+        printf("tenure %s\n", TENURE_VERSION);
+        return TN_EXIT_OK;
+    }
+    const struct verb *verb = find_verb(argv[1]);
+    if (verb == NULL)
+        return unknown_verb(argv[1]);
+    return verb->run(argc - 1, argv + 1);
+}
+
+/* Started with a standard stream closed, the next file opened would take its place, and what is
+ * printed would end up in it. /dev/null fills the gap, opened the wrong way round, so that using
+ * the stream is still an error. */
+static void fill_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            abort();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    int status = run(argc, argv);
+    /* A full disk may show only now, when the buffer is written. */
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0 || failed)
+        return tn_cli_fail(TN_EXIT_IO, NULL, "the output could not be written: %s",
+                           errno != 0 ? strerror(errno) : "an earlier write failed");
+    return status;
+}

@@ -1,0 +1,80 @@
+/* output.c - what verbs say: error lines, quoted words, durations to type again, colour. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/time.h"
+
+/* Of a foreign word, this much is repeated: enough to recognise it. */
+enum { QUOTE_MAX = 80 };
+
+void tn_cli_quote(struct tn_text *text, const char *word)
+{
+    char buf[QUOTE_MAX + 1];
+    struct tn_text quoted;
+
+    tn_text_init(&quoted, buf, sizeof buf);
+    tn_text_escape(&quoted, word, strlen(word));
+    tn_text_addf(text, "'%s%s'", buf, tn_text_truncated(&quoted) ? "..." : "");
+}
+
+int tn_cli_fail(int status, const char *verb, const char *format, ...)
+{
+    char line[TN_CLI_LINE_MAX];
+    char message[TN_CLI_LINE_MAX];
+    struct tn_text text;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    tn_text_init(&text, line, sizeof line);
+    tn_text_addf(&text, "tenure%s%s: %s", verb != NULL ? " " : "", verb != NULL ? verb : "",
+                 message);
+    /* Foreign words were quoted; this is for those that were forgotten. */
+    for (char *c = line; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    }
+    fprintf(stderr, "%s\n", line);
+    return status;
+}
+
+const char *tn_cli_duration(char *buf, tenure_ns ns)
+{
+    if (ns >= TN_SEC(120) && ns % TN_SEC(3600) == 0)
+        (void)snprintf(buf, TN_DURATION_TEXT, "%" PRId64 "h", ns / TN_SEC(3600));
+    else if (ns >= TN_SEC(120) && ns % TN_SEC(60) == 0)
+        (void)snprintf(buf, TN_DURATION_TEXT, "%" PRId64 "m", ns / TN_SEC(60));
+    else
+        tn_duration_format(buf, TN_DURATION_TEXT, ns);
+    return buf;
+}
+
+/* NO_COLOR as https://no-color.org has it: present and not empty. */
+static bool wants_colour(void)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    if (no_colour != NULL && no_colour[0] != '\0')
+        return false;
+    if (term == NULL || strcmp(term, "dumb") == 0)
+        return false;
+    return isatty(STDOUT_FILENO) == 1;
+}
+
+const char *tn_cli_colour(enum tn_colour colour)
+{
+    static const char *const sequences[TN_COLOUR_COUNT] = {
+        [TN_PLAIN] = "\x1b[0m",  [TN_BOLD] = "\x1b[1m", [TN_DIM] = "\x1b[2m",
+        [TN_GREEN] = "\x1b[32m", [TN_RED] = "\x1b[31m", [TN_YELLOW] = "\x1b[33m",
+    };
+
+    return wants_colour() ? sequences[colour] : "";
+}
