@@ -1,5 +1,5 @@
-/* hash_test.c - tn_hash is SipHash-1-3, checked against a second, plainer SipHash-c-d that is itself
- * checked against the published SipHash-2-4 vectors. */
+/* hash_test.c - tn_hash is SipHash-1-3, checked against a second, plainer SipHash-c-d that is
+ * itself checked against the published SipHash-2-4 vectors. */
 #include "tests/harness/test.h"
 
 #include "base/hash.h"
@@ -34,8 +34,8 @@ static void rounds(struct sip *s, int count)
     }
 }
 
-/* The message is padded with zeros to one byte short of a multiple of eight; the length, modulo 256,
- * is that last byte. */
+/* The message is padded with zeros to one byte short of a multiple of eight; the length, modulo
+ * 256, is that last byte. */
 static uint64_t sip_hash(int c, int d, uint64_t k0, uint64_t k1, const uint8_t *data, size_t len)
 {
     struct sip s = { k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),

@@ -1,5 +1,5 @@
-/* observer_test.c - a holder is over when its record stood still for its TTL, counted from after the
- * read that first showed it. */
+/* observer_test.c - a holder is over when its record stood still for its TTL, counted from after
+ * the read that first showed it. */
 #include "tests/harness/test.h"
 
 #include "core/observer.h"

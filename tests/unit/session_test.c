@@ -132,7 +132,7 @@ static void start_in_jeopardy(void)
     CHECK_STR(tick(5000), "live>jeopardy");
 }
 
-/* --- Opening -------------------------------------------------------------------------------- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 TEST(nothing_happens_before_it_is_opened)
 {
@@ -240,7 +240,7 @@ TEST(an_opening_may_be_closed)
     CHECK_EQ_I64(wakes_at(), -1);
 }
 
-/* --- Renewing ------------------------------------------------------------------------------- */
+/* --- Renewing --------------------------------------------------------------------------------- */
 
 TEST(a_renewal_goes_out_one_interval_after_the_send_of_the_last)
 {
@@ -416,7 +416,7 @@ TEST(a_pause_over_a_renewal_is_jeopardy_then_a_retry)
     CHECK_STR(tick(9250), "renew 3");
 }
 
-/* --- The end -------------------------------------------------------------------------------- */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 TEST(at_the_deadline_it_is_lost_whatever_woke_it)
 {
@@ -514,7 +514,7 @@ TEST(another_life_starts_with_init_and_knows_no_old_reply)
     CHECK_EQ_I64(deadline(), 10500);
 }
 
-/* --- What the store agreed to --------------------------------------------------------------- */
+/* --- What the store agreed to ----------------------------------------------------------------- */
 
 TEST(a_ttl_cut_short_by_the_store_shortens_everything)
 {
@@ -597,7 +597,7 @@ TEST(a_session_told_of_more_for_ever_is_lost_at_its_deadline)
     CHECK_STR(ok_but_more(10000, seq), "live>lost");
 }
 
-/* --- Jitter, and our own bugs --------------------------------------------------------------- */
+/* --- Jitter, and our own bugs ----------------------------------------------------------------- */
 
 TEST(jitter_makes_renewals_earlier_by_up_to_its_share_and_never_later)
 {
