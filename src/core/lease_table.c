@@ -100,6 +100,8 @@ static void grant_next(struct tn_table *table, uint32_t lease, struct tn_result 
         tn_waiter_drop(table, index);
         if (!alive(table, waiter.session) && !TN_PLANT(DEAD_WAITER))
             continue;
+        if (table->last_token == UINT64_MAX)
+            continue; /* P9: nothing can be granted any more; FULL answers who asks again. */
         grant(table, lease, waiter.session, &waiter.term);
         struct tn_notice *notice = notify(result, TN_NOTICE_GRANTED, lease);
         notice->session = tn_session_at(table, waiter.session)->secret;

@@ -1,4 +1,5 @@
-/* lease_table_test.c - the authority's rules, as transcripts; table_script.h says how to read them. */
+/* lease_table_test.c - the authority's rules, as transcripts; table_script.h says how to read
+ * them. */
 #include "tests/unit/table_script.h"
 
 /* --- Sessions --------------------------------------------------------------------------------- */
@@ -642,6 +643,15 @@ TEST(a_table_out_of_tokens_stalls_and_repeats_none)
     CHECK_STR(releases(400, 'A', 1, "x", UINT64_MAX), "released; x free 18446744073709551615");
     CHECK_STR(acquires(500, 'A', 2, "x"), "full");
     CHECK_EQ_U64(tn_table_token(table), UINT64_MAX);
+}
+
+TEST(a_table_out_of_tokens_lets_its_waiters_go)
+{
+    start_held();
+    CHECK_STR(waits(200, 'B', 1, "x"), "queued");
+    CHECK_STR(raises(300, UINT64_MAX), "ok");
+    CHECK_STR(releases(400, 'A', 1, "x", 1), "released; x free 1");
+    CHECK_STR(waits(500, 'B', 1, "x"), "full");
 }
 
 TEST(a_copy_of_the_block_is_a_table_of_its_own)

@@ -1,8 +1,8 @@
 /* table_script.h - a lease table under test: feed it one operation, get its reply as text.
  *
- * Sessions are letters, their terms small numbers; TTL 10 s, all times in milliseconds. A reply reads
- * "released; grant B1 x 2; x held 2": the answer, then the notices - session B's term 1 was granted x
- * under token 2, and all are told so. */
+ * Sessions are letters, their terms small numbers; TTL 10 s, all times in milliseconds. A reply
+ * reads "released; grant B1 x 2; x held 2": the answer, then the notices - session B's term 1 was
+ * granted x under token 2, and all are told so. */
 #ifndef TN_TESTS_UNIT_TABLE_SCRIPT_H
 #define TN_TESTS_UNIT_TABLE_SCRIPT_H
 
