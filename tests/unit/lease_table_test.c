@@ -752,6 +752,19 @@ TEST(evidence_is_ignored_where_the_store_expires_by_itself)
     CHECK_STR(takes_over(200, 'B', "x", 1, 1), "held 1");
 }
 
+TEST(who_brings_evidence_is_no_witness_of_its_own_silence)
+{
+    struct tn_op other_term = op_by(TN_OP_ACQUIRE, 'A', 2, "x");
+
+    start_observed();
+    CHECK_STR(takes_over(20000, 'A', "x", 1, 1), "granted 1");
+    other_term.evident = true;
+    other_term.token = 1;
+    other_term.beat = 1;
+    CHECK_STR(feed(20000, other_term), "held 1");
+    CHECK_STR(renews(20001, 'A', 0), "ok");
+}
+
 TEST(a_revocation_without_a_clock_frees_at_once)
 {
     start_observed();
