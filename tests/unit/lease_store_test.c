@@ -145,6 +145,21 @@ TEST(labels_that_do_not_fit_into_the_text_are_refused)
     CHECK_STR(opens(5, 'D'), "ok");
 }
 
+TEST(names_that_nobody_holds_make_room_for_labels_too)
+{
+    start_small(8, 8, 4, 64);
+    CHECK_STR(opens(0, 'A'), "ok");
+    CHECK_STR(acquires(1, 'A', 1, "x"), "granted 1; x held 1");
+    CHECK_STR(acquires(1, 'A', 1, "y"), "granted 2; y held 2");
+    CHECK_STR(acquires(1, 'A', 1, "z"), "granted 3; z held 3");
+    CHECK_STR(opens(2, 'B'), "full");
+    CHECK_STR(releases(3, 'A', 1, "y", 2), "released; y free 2");
+    CHECK_STR(opens(4, 'B'), "ok");
+    CHECK_STR(reads(5, "x"), "held 1");
+    CHECK_STR(reads(5, "y"), "free 0");
+    CHECK_STR(opens(6, 'C'), "full");
+}
+
 TEST(text_is_used_again_by_names_of_its_size)
 {
     static const size_t lengths[] = { 1, 16, 17, 32, 33, 64, 65, 128, 129, 255 };
