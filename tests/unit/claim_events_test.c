@@ -57,6 +57,7 @@ TEST(events_while_idle)
         { EV(OBSERVED, 1, 5, true, true), "leader t5 holds; watching" },
         { EV(RELEASED, 1), "; watching" },
         { EV(REVOKED, 0, 5), "; watching" },
+        { EV(REVOKED, 0, 0), "; watching" },
         { EV(RAISED, 0, 5), "; watching" },
         { EV(STALE, 0, 5), "; watching" },
     };

@@ -38,6 +38,8 @@ static inline void start(void)
 {
     tn_plan_init(&plan, TN_SEC(60));
     plan.margin = TN_SEC(10);
+    plan.rho_holder_ppm = 0;
+    plan.rho_store_ppm = 0;
     plan.jitter_ppm = 0;
     session_lives(0, 1);
     config = (struct tn_claim_config) {

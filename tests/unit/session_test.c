@@ -1,7 +1,7 @@
 /* session_test.c - the life of a session, as transcripts: one event in, its actions out as text.
  *
- * Timing of every test unless it says otherwise: TTL 12 s, margin 2 s, so D = 10 s; R = 4 s,
- * To = 1 s, b = 250 ms, no jitter. All times are in milliseconds. */
+ * Timing of every test unless it says otherwise: TTL 12 s, margin 2 s, perfect clocks, so
+ * D = 10 s; R = 4 s, To = 1 s, b = 250 ms, no jitter. All times are in milliseconds. */
 #include "tests/harness/test.h"
 
 #include "base/text.h"
@@ -15,6 +15,8 @@ static void start(void)
 {
     tn_plan_init(&plan, TN_SEC(12));
     plan.margin = TN_SEC(2);
+    plan.rho_holder_ppm = 0;
+    plan.rho_store_ppm = 0;
     plan.jitter_ppm = 0;
     tn_session_init(&session, &plan, 1, 1);
 }
