@@ -189,6 +189,20 @@ TEST(a_stray_grant_is_looked_for_after_an_acquire_was_repeated)
     CHECK_STR(tick(4800), "read");
 }
 
+TEST(a_candidate_does_not_wait_for_ever_behind_its_own_stray_grant)
+{
+    reach_acquiring();
+    CHECK_STR(hears(600, TN_CLAIM_EV_RESIGN), "release g1 t0");
+    CHECK_STR(about(700, TN_CLAIM_EV_RELEASED, 1), "");
+    /* The withdrawn acquire arrives late and is granted; the reply is lost. */
+    CHECK_STR(hears(800, TN_CLAIM_EV_CAMPAIGN), "acquire g2");
+    CHECK_STR(about(900, TN_CLAIM_EV_QUEUED, 2), "");
+    CHECK_STR(tick(3900), "acquire g2, read");
+    CHECK_STR(about(3950, TN_CLAIM_EV_QUEUED, 2), "");
+    CHECK_STR(observed_mine(4000, 1, 7), "leader t7 holds, release g1 t7");
+    CHECK_STR(granted(4100, 2, 8), "won t8");
+}
+
 TEST(no_stray_grant_is_looked_for_in_another_life)
 {
     reach_acquiring();
