@@ -373,7 +373,9 @@ static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
     switch (claim->state) {
     case TN_CLAIM_WATCHING:
         if (wants(claim) && (claim->queued || !claim->config->observed)) {
-            acquire(claim, out); /* Doubles as a read: a queued one keeps its place. */
+            acquire(claim, out);  /* Doubles as a read: a queued one keeps its place. */
+            if (claim->unsettled) /* The holder may be a stray grant of our own: look. */
+                add(out, TN_CLAIM_DO_READ);
         } else if (wants(claim) || claim->unsettled) {
             watch(claim, claim->queued, claim->config->poll_every);
             add(out, TN_CLAIM_DO_READ);

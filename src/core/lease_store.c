@@ -329,8 +329,11 @@ uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
 
     if (table->sessions.count + 1 >= table->sessions.limit)
         return 0;
-    if (!text_add(table, op->label, op->label_len, &label))
-        return 0;
+    while (!text_add(table, op->label, op->label_len, &label)) {
+        if (table->forgettable.first == 0)
+            return 0;
+        tn_lease_drop(table, table->forgettable.first); /* As for names: see tn_lease_add. */
+    }
     index = take(&table->sessions, freed);
     TN_ASSERT(index != 0);
     *tn_session_at(table, index) = (struct tn_session_record) {

@@ -100,6 +100,8 @@ static void grant_next(struct tn_table *table, uint32_t lease, struct tn_result 
         tn_waiter_drop(table, index);
         if (!alive(table, waiter.session) && !TN_PLANT(DEAD_WAITER))
             continue;
+        if (table->last_token == UINT64_MAX)
+            continue; /* P9: nothing can be granted any more; FULL answers who asks again. */
         grant(table, lease, waiter.session, &waiter.term);
         struct tn_notice *notice = notify(result, TN_NOTICE_GRANTED, lease);
         notice->session = tn_session_at(table, waiter.session)->secret;
@@ -258,12 +260,14 @@ static void do_close(struct tn_table *table, const struct tn_op *op, struct tn_r
 
 /* An observer saw @op's token and beat unchanged for the holder's TTL; if they are unchanged here and
  * now, the holder is over. The comparison and what follows are one step of the store. */
-static void judge_silence(struct tn_table *table, uint32_t lease, const struct tn_op *op,
-                          struct tn_result *result)
+static void judge_silence(struct tn_table *table, uint32_t lease, uint32_t session,
+                          const struct tn_op *op, struct tn_result *result)
 {
     const struct tn_lease_record *record = tn_lease_at(table, lease);
     if (!table->limits.observed || !op->evident || record->state == TN_LEASE_FREE)
         return;
+    if (record->session == session)
+        return; /* Who asks is not silent. */
     if ((record->token == op->token && tn_session_at(table, record->session)->beat == op->beat) ||
         TN_PLANT(BLIND_TAKEOVER)) {
         end_session(table, record->session);
@@ -293,7 +297,7 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
     if (lease == 0)
         return;
     settle(table, lease, result);
-    judge_silence(table, lease, op, result);
+    judge_silence(table, lease, session, op, result);
     result->lease = lease;
     struct tn_lease_record *record = tn_lease_at(table, lease);
     if (holds(table, lease, session, &op->term) && record->state == TN_LEASE_HELD) {
