@@ -1,7 +1,7 @@
 /* check.c - the promises (docs/INVARIANTS.md), checked as the world goes on.
  *
- * The checkers use their own books, never the core's opinion of itself: the world knows the real time,
- * every clock, what the store granted and what each application was told. */
+ * The checkers use their own books, never the core's opinion of itself: the world knows the real
+ * time, every clock, what the store granted and what each application was told. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -85,6 +85,16 @@ void sim_check_extended(struct sim_world *world, struct sim_node *node)
     for (uint32_t i = 0; i < world->config.names; i++)
         if (node->seats[i].app.told_won && world->leading[i] > 1)
             check_alone(world, node, i, node->seats[i].app.epoch);
+}
+
+/* P9: the store may be wrong about it (restored, emptied), but who is told that its session is gone
+ * must stop. */
+void sim_check_gone(struct sim_world *world, struct sim_node *node)
+{
+    for (uint32_t i = 0; i < world->config.names; i++)
+        if (sim_node_token(world, node, i) != 0)
+            sim_violate(world, "P9", "node %u leads %s, the store has told it that it is gone",
+                        node->index, sim_name(i));
 }
 
 /* The longest real time for which one renewal can be believed. */

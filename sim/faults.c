@@ -16,6 +16,8 @@ const char *sim_fault_text(enum sim_fault fault)
     return texts[fault];
 }
 
+enum { CUT_AGAIN = 1 }; /* A fault that an earlier one has planned. */
+
 /* A span from a twentieth of the TTL to @most TTLs. */
 static tenure_ns span(struct sim_world *world, int64_t most)
 {
@@ -151,10 +153,29 @@ static bool store_answers(const struct sim_world *world)
     return world->store.up && world->now >= world->store.paused_until;
 }
 
+/* All leases of a process revoked at once, and word of it gets through only once: there is more to
+ * tell than fits into one reply. */
+static void revoke_behind_cut(struct sim_world *world)
+{
+    tenure_ns ttl = world->config.plan.ttl;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        struct sim_event cut = { .kind = SIM_EV_FAULT, .op = CUT_AGAIN, .node = i };
+        world->nodes[i].cut_from_until = world->now + ttl / 4;
+        if (world->leader[0] == i)
+            sim_at(world, world->now + ttl / 4 + ttl / 8, &cut);
+    }
+    for (uint32_t i = 0; i < world->config.names; i++)
+        sim_store_operator(world, TN_OP_REVOKE, i, 0);
+}
+
 static void revoke(struct sim_world *world)
 {
     if (!store_answers(world))
         return;
+    if (world->config.names == SIM_NAMES_MAX && world->config.style != SIM_OBSERVED) {
+        revoke_behind_cut(world);
+        return;
+    }
     if (sim_chance(world, TN_PPM / 2)) {
         sim_store_operator(world, TN_OP_REVOKE, pick_name(world), 0);
         return;
@@ -214,7 +235,7 @@ static void come_back(struct sim_world *world)
     sim_node_tell(world, node, name, TN_CLAIM_EV_CAMPAIGN);
 }
 
-void sim_fault_event(struct sim_world *world)
+void sim_fault_event(struct sim_world *world, const struct sim_event *event)
 {
     static void (*const kinds[])(struct sim_world *) = {
         pause_node,   pause_node,
@@ -232,6 +253,10 @@ void sim_fault_event(struct sim_world *world)
     struct sim_event next = { .kind = SIM_EV_FAULT };
     if (world->healed)
         return;
+    if (event->op == CUT_AGAIN) {
+        world->nodes[event->node].cut_from_until = world->now + 2 * world->config.plan.ttl;
+        return;
+    }
     kinds[tn_prng_below(&world->prng, sizeof kinds / sizeof kinds[0])](world);
     sim_at(world, world->now + sim_between(world, 0, 2 * world->config.fault_every), &next);
 }

@@ -1,15 +1,15 @@
 /* node.c - a candidate: the session and claims under test, and an application that uses them.
  *
- * The part that carries out the core's actions is what the real runtime does, with the world's network
- * and clocks instead of sockets and CLOCK_BOOTTIME. The application works while it leads, checks in,
- * drains when asked, and writes with the token it was given. */
+ * The part that carries out the core's actions is what the real runtime does, with the world's
+ * network and clocks instead of sockets and CLOCK_BOOTTIME. The application works while it leads,
+ * checks in, drains when asked, and writes with the token it was given. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "sim/world.h"
 
-/* What a wrongly chosen clock would show beside the right one; the right one counts suspend and knows
- * nothing of wall time. */
+/* What a wrongly chosen clock would show beside the right one; the right one counts suspend and
+ * knows nothing of wall time. */
 static tenure_ns clock_error(const struct sim_node *node)
 {
     if (TN_PLANT(CLOCK_IN_SUSPEND))
@@ -58,6 +58,7 @@ static void app_won(struct sim_world *world, struct sim_node *node, uint32_t nam
     sim_check_won(world, node, name, token);
     app->told_won = true;
     app->working = true;
+    app->waits = false;
     app->draining = false;
     app->stalled = false;
     app->stall_told = false;
@@ -67,6 +68,7 @@ static void app_won(struct sim_world *world, struct sim_node *node, uint32_t nam
     app->drain_id++;
     world->leading[name]++;
     world->leader[name] = node->index;
+    world->gap[name] = world->now - world->vacant_since[name];
     world->stats.terms++;
     sim_trace_node(world, node, "leads %s with token %llu", sim_name(name),
                    (unsigned long long)token);
@@ -106,13 +108,15 @@ static void app_lost(struct sim_world *world, struct sim_node *node, uint32_t na
     world->leading[name]--;
     if (world->leader[name] == node->index)
         world->leader[name] = SIM_NOBODY;
+    world->vacant_since[name] = world->now;
     world->stats.losses++;
     sim_trace_node(world, node, "lost %s: %s (token %llu)", sim_name(name),
                    tn_reason_text(action->reason), (unsigned long long)action->token);
     app_stop(world, node, name);
 }
 
-/* One bit of work: look whether the term is valid, then write. Between the two anything may happen. */
+/* One bit of work: look whether the term is valid, then write. Between the two anything may happen.
+ */
 static void app_work(struct sim_world *world, struct sim_node *node, uint32_t name)
 {
     struct sim_app *app = &node->seats[name].app;
@@ -193,7 +197,7 @@ static void carry_out(struct sim_world *world, struct sim_node *node, uint32_t n
         app_won(world, node, name, action->token);
         break;
     case TN_CLAIM_DO_DRAIN:
-        sim_trace_node(world, node, "resigns %s and drains; it leads until the work has stopped",
+        sim_trace_node(world, node, "resigns %s; it leads until the work has stopped",
                        sim_name(name));
         app_stop(world, node, name);
         break;
@@ -339,6 +343,7 @@ static void hear_session(struct sim_world *world, struct sim_node *node,
                          const struct sim_event *event)
 {
     struct tn_session_event heard = { .seq = event->seq, .ttl = event->ttl, .more = event->more };
+    tenure_ns deadline = tn_session_deadline(&node->session);
     /* Revocations first: what they end must not be extended (P1). */
     for (uint32_t i = 0; i < event->revoked_count; i++) {
         struct tn_claim_event revoked = { .kind = TN_CLAIM_EV_REVOKED,
@@ -361,6 +366,12 @@ static void hear_session(struct sim_world *world, struct sim_node *node,
     }
     step_session(world, node, &heard);
     sim_check_extended(world, node);
+    if (heard.kind == TN_SESSION_EV_GONE)
+        sim_check_gone(world, node);
+    if (world->scenario != NULL && event->op == TN_OP_RENEW && world->config.nodes < 10 &&
+        world->leader[0] == node->index)
+        sim_trace_node(world, node, "renewed, %lld ms before its deadline",
+                       (long long)((deadline - node->clock.last) / TN_MS(1)));
 }
 
 static bool is_own(const struct sim_node *node, const struct sim_event *event)
@@ -403,6 +414,9 @@ static void hear_acquire(struct sim_world *world, struct sim_node *node,
         break;
     case TN_ANSWER_QUEUED:
         heard.kind = TN_CLAIM_EV_QUEUED;
+        if (world->scenario != NULL && world->config.nodes < 10 && !seat->app.waits)
+            sim_trace_node(world, node, "waits in the queue for %s", sim_name(event->name));
+        seat->app.waits = true;
         break;
     case TN_ANSWER_HELD:
         heard.kind = TN_CLAIM_EV_HELD;
@@ -587,8 +601,10 @@ void sim_node_crash(struct sim_world *world, uint32_t index)
         return;
     node->up = false;
     for (uint32_t i = 0; i < world->config.names; i++) {
-        if (node->seats[i].app.told_won)
+        if (node->seats[i].app.told_won) {
             world->leading[i]--;
+            world->vacant_since[i] = world->now;
+        }
         if (world->leader[i] == index)
             world->leader[i] = SIM_NOBODY;
     }

@@ -1,6 +1,6 @@
-/* phases.c - the life of a seed: a safety phase in which anything may break, then a liveness phase in
- * which everything works and someone must lead within P7's bound - after the chaos, after k failed
- * renewals (P8: the same one), after a crash, after a resignation. */
+/* phases.c - the life of a seed: a safety phase in which anything may break, then a liveness phase
+ * in which everything works and someone must lead within P7's bound - after the chaos, after k
+ * failed renewals (P8: the same one), after a crash, after a resignation. */
 #include "base/assert.h"
 #include "sim/world.h"
 
@@ -147,8 +147,17 @@ static void crash_leader(struct sim_world *world)
     sim_check_led(world, 0, "after a few failed renewals");
     if (world->doomed_node == SIM_NOBODY)
         return;
-    sim_trace_node(world, &world->nodes[world->doomed_node], "crashes");
+    struct sim_node *leader = &world->nodes[world->doomed_node];
+    sim_trace_node(world, leader, "crashes");
     sim_node_crash(world, world->doomed_node);
+    /* What the network had kept of it comes out late: its last renewal, once more. */
+    struct sim_event late = { .kind = SIM_EV_REQUEST,
+                              .op = TN_OP_RENEW,
+                              .node = leader->index,
+                              .incarnation = leader->incarnation,
+                              .life = leader->life,
+                              .seq = leader->session.answered };
+    sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
     next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff);
 }
 

@@ -1,7 +1,7 @@
 /* receiver.c - the resource that the leader works on, one per name, with or without a fence.
  *
- * Check and effect are one step here. A receiver without a fence takes everything: then a write from a
- * leader of the past is harm done, which is counted, not a broken promise. */
+ * Check and effect are one step here. A receiver without a fence takes everything: then a write
+ * from a leader of the past is harm done, which is counted, not a broken promise. */
 #include "sim/world.h"
 
 static bool admit(struct sim_receiver *receiver, uint64_t token)

@@ -24,7 +24,7 @@ static void on_assert(const char *expr, const char *file, int line)
     longjmp(*tripped, 1);
 }
 
-static void run_guarded(struct sim_world *world)
+void sim_run_guarded(struct sim_world *world)
 {
     jmp_buf back;
     tn_assert_hook = on_assert;
@@ -42,7 +42,7 @@ void sim_run_seed(struct sim_world *world, uint64_t seed)
     sim_config_of_seed(seed, &config);
     sim_world_reset(world, &config, seed);
     sim_at(world, world->now, &begin);
-    run_guarded(world);
+    sim_run_guarded(world);
     world->stats.lease_us += (uint64_t)(world->now / 1000) * config.names;
 }
 
@@ -53,7 +53,7 @@ struct crew {
     pthread_cond_t changed;
     uint64_t next, end;
     uint32_t working;
-    bool stop_at_first;
+    const char *stop_at;
     struct sim_totals totals;
 };
 
@@ -78,13 +78,14 @@ static void hand_in(struct crew *crew, const struct sim_world *world, uint64_t s
     struct sim_totals *totals = &crew->totals;
     add_stats(&totals->stats, &world->stats);
     totals->seeds++;
-    if (world->violation.promise == NULL)
+    if (world->violation.promise == NULL ||
+        (crew->stop_at != NULL && strcmp(world->violation.promise, crew->stop_at) != 0))
         return;
     if (totals->violations++ == 0 || seed < totals->first_seed) {
         totals->first_seed = seed;
         totals->first = world->violation;
     }
-    if (crew->stop_at_first)
+    if (crew->stop_at != NULL)
         crew->end = crew->next;
 }
 
@@ -115,7 +116,7 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-static void oversee(struct crew *crew, uint64_t from, uint64_t count,
+static void oversee(struct crew *crew, uint64_t count,
                     void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg)
 {
     (void)pthread_mutex_lock(&crew->lock);
@@ -130,14 +131,13 @@ static void oversee(struct crew *crew, uint64_t from, uint64_t count,
             progress(crew->totals.seeds, count, arg);
     }
     (void)pthread_mutex_unlock(&crew->lock);
-    (void)from;
 }
 
-void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, bool stop_at_first,
+void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, const char *stop_at,
                   void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg,
                   struct sim_totals *ret_totals)
 {
-    struct crew crew = { .next = from, .end = from + count, .stop_at_first = stop_at_first };
+    struct crew crew = { .next = from, .end = from + count, .stop_at = stop_at };
     pthread_t ids[64];
     struct timespec start;
     uint32_t started = 0;
@@ -157,7 +157,7 @@ void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, bool stop_at_
         crew.working = 1;
         (void)work(&crew);
     }
-    oversee(&crew, from, count, progress, arg);
+    oversee(&crew, count, progress, arg);
     for (uint32_t i = 0; i < started; i++)
         (void)pthread_join(ids[i], NULL);
     crew.totals.seconds = seconds_since(&start);

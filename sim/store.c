@@ -1,7 +1,8 @@
 /* store.c - the authority: the lease table under test, with a clock, a disk and an operator.
  *
- * Grants and releases are on disk before anyone hears of them; renewals are not. So a restart brings
- * back the table as it was, through tn_table_restart; a restore brings back an older copy. */
+ * Grants and releases are on disk before anyone hears of them; renewals are not. So a restart
+ * brings back the table as it was, through tn_table_restart; a restore brings back an older copy.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +52,8 @@ static struct tn_secret session_secret(const struct sim_node *node, uint64_t lif
     return make_secret(node->label, node->index, life);
 }
 
-/* A process that starts again begins its generations anew, so its incarnation is part of the secret. */
+/* A process that starts again begins its generations anew, so its incarnation is part of the
+ * secret. */
 static struct tn_secret term_secret(const struct sim_node *node, uint32_t incarnation, uint64_t gen)
 {
     if (TN_PLANT(SHARED_IDENTITY))
@@ -435,6 +437,10 @@ static void serve(struct sim_world *world, const struct sim_event *request)
     if (op.kind != TN_OP_CLOSE)
         sim_send(world, &reply);
     sim_store_schedule(world);
+    /* An operator who is quicker than the reply. */
+    if (result.answer == TN_ANSWER_GRANTED && !world->healed && world->scenario == NULL &&
+        sim_chance(world, TN_PPM / 200))
+        sim_store_operator(world, TN_OP_REVOKE, request->name, 0);
 }
 
 static void tick(struct sim_world *world)

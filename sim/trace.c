@@ -1,17 +1,18 @@
 /* trace.c - the telling: one line per thing that happened, with a bar for the leader's TTL.
  *
- * The bar spans one TTL from the send of the last renewal that counted: '.' is over, '#' is left, '|'
- * is the deadline D, '-' the margin in which the holder is silent and the store still waits. */
+ * The bar spans one TTL from the send of the last renewal that counted: '.' is over, '#' is left,
+ * '|' is the deadline D, '-' the margin in which the holder is silent and the store still waits. */
 #include <stdarg.h>
 
 #include "sim/world.h"
 
-#define BAR 30
+#define BAR 26
 
 void sim_trace_label(const struct sim_node *node, char *buf, size_t size)
 {
-    if (node->label < 26)
-        (void)snprintf(buf, size, "%c", (char)('a' + node->label));
+    if (node->label < 26) /* Of two with one label the second is a'. */
+        (void)snprintf(buf, size, "%c%s", (char)('a' + node->label),
+                       node->label == node->index ? "" : "'");
     else
         (void)snprintf(buf, size, "n%u", node->label);
 }
@@ -41,8 +42,9 @@ static void tell(struct sim_world *world, const char *who, const char *bar, cons
     tenure_ns us = (world->now - TN_SEC(1)) / 1000;
     char text[200];
     (void)vsnprintf(text, sizeof text, format, args);
-    (void)fprintf(world->trace, "[%5lld.%03lld] %-6s %-64s%s%s\n", (long long)(us / 1000000),
-                  (long long)(us / 1000 % 1000), who, text, bar[0] ? " " : "", bar);
+    (void)fprintf(world->trace,
+                  bar[0] ? "[%5lld.%03lld] %-6s %-52s %s\n" : "[%5lld.%03lld] %-6s %s\n",
+                  (long long)(us / 1000000), (long long)(us / 1000 % 1000), who, text, bar);
 }
 
 void sim_trace_node(struct sim_world *world, const struct sim_node *node, const char *format, ...)

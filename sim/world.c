@@ -1,7 +1,7 @@
 /* world.c - the queue of events and the clocks.
  *
- * Events are ordered by real time, and at one instant by the order in which they were scheduled, so a
- * seed has exactly one history. */
+ * Events are ordered by real time, and at one instant by the order in which they were scheduled, so
+ * a seed has exactly one history. */
 #include "sim/world.h"
 
 #include <stdlib.h>
@@ -183,7 +183,7 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
         sim_receiver_event(world, event);
         break;
     case SIM_EV_FAULT:
-        sim_fault_event(world);
+        sim_fault_event(world, event);
         break;
     case SIM_EV_STEP:
         sim_phase_step(world);
@@ -194,11 +194,23 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+/* Busy without getting anywhere is a broken promise of liveness too. */
+static void check_progress(struct sim_world *world, tenure_ns before)
+{
+    world->stats.events++;
+    if (world->now != before)
+        world->moved_on = world->stats.events;
+    if (world->stats.events > SIM_EVENTS_MOST ||
+        world->stats.events - world->moved_on > SIM_EVENTS_AT_ONCE)
+        sim_violate(world, "P7", "everyone is busy and nothing gets on");
+}
+
 void sim_world_run(struct sim_world *world)
 {
     while (!world->ended && world->violation.promise == NULL) {
+        tenure_ns before = world->now;
         struct sim_event event = take(world);
-        world->stats.events++;
+        check_progress(world, before);
         dispatch(world, &event);
     }
 }

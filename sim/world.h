@@ -1,13 +1,13 @@
 /* world.h - the simulated world: candidates, one store, receivers, a network, and their clocks.
  *
- * One thread, one queue of events, one seeded generator: a seed is a whole history, and the same seed
- * gives the same bytes on every machine. Real time is the world's; every node has a clock of its own,
- * running at its own rate from its own start, and the core under test sees nothing else.
+ * One thread, one queue of events, one seeded generator: a seed is a whole history, and the same
+ * seed gives the same bytes on every machine. Real time is the world's; every node has a clock of
+ * its own, running at its own rate from its own start, and the core under test sees nothing else.
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
- * application, store.c the authority, receiver.c the fenced resource, faults.c what breaks, check.c the
- * promises, phases.c a seed's life, scenario.c stories for people, trace.c their telling, run.c many
- * seeds on all cores. */
+ * application, store.c the authority, receiver.c the fenced resource, faults.c what breaks, check.c
+ * the promises, phases.c a seed's life, scenario.c stories for people, trace.c their telling, run.c
+ * many seeds on all cores. */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
@@ -28,6 +28,9 @@
 #define SIM_NODES_MAX 1000
 #define SIM_NAMES_MAX 12
 #define SIM_NOBODY 0xffffffffU
+/* No seed needs as many; a world that does runs in circles. */
+#define SIM_EVENTS_MOST 5000000
+#define SIM_EVENTS_AT_ONCE 50000
 
 /* X(symbol, text): every kind of fault; each one that really fired is counted. */
 #define SIM_FAULTS(X)                                           \
@@ -101,7 +104,8 @@ struct sim_clock {
 struct sim_app {
     bool told_won; /* Between WON and LOST. */
     bool working;  /* Between WON and DRAINED. */
-    bool ready, wants, stalled, draining;
+    bool ready, stalled, draining;
+    bool waits;      /* Told that it is in the queue, for the telling. */
     bool stall_told; /* The term ended by a stall. */
     uint64_t token;
     uint64_t epoch;       /* Of the store when it granted the token (see sim_store.epoch). */
@@ -242,7 +246,7 @@ struct sim_world;
 /* A story: what happens, and what must have come of it. */
 struct sim_scenario {
     const char *name, *title;
-    void (*set_up)(struct sim_world *world);
+    void (*set_up)(struct sim_config *config); /* May be NULL. */
     /* Step @step of the script; schedules the next one. */
     void (*step)(struct sim_world *world, uint32_t step);
     bool (*came_true)(const struct sim_world *world);
@@ -261,6 +265,7 @@ struct sim_world {
     struct tn_prng prng;
     tenure_ns now;
     uint64_t order;
+    uint64_t moved_on; /* How many events there had been when time last went on. */
     struct sim_heap_entry *heap;
     uint32_t heap_count, heap_room;
     struct sim_event *slots;
@@ -272,6 +277,8 @@ struct sim_world {
     struct sim_receiver receivers[SIM_NAMES_MAX];
     uint32_t leading[SIM_NAMES_MAX]; /* How many applications are between WON and LOST. */
     uint32_t leader[SIM_NAMES_MAX];  /* The one told last. */
+    tenure_ns vacant_since[SIM_NAMES_MAX];
+    tenure_ns gap[SIM_NAMES_MAX]; /* The last time without a leader. */
     uint32_t phase;
     bool healed;              /* The liveness phase: nothing breaks any more. */
     uint32_t doomed_node;     /* P8: whose renewals the network swallows, */
@@ -339,7 +346,7 @@ void sim_receiver_event(struct sim_world *world, const struct sim_event *event);
 
 /* --- faults.c --- */
 void sim_faults_start(struct sim_world *world);
-void sim_fault_event(struct sim_world *world);
+void sim_fault_event(struct sim_world *world, const struct sim_event *event);
 void sim_heal(struct sim_world *world);
 void sim_fired(struct sim_world *world, enum sim_fault fault);
 const char *sim_fault_text(enum sim_fault fault);
@@ -350,6 +357,7 @@ void sim_violate(struct sim_world *world, const char *promise, const char *forma
 void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
 void sim_check_lost(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
 void sim_check_extended(struct sim_world *world, struct sim_node *node);
+void sim_check_gone(struct sim_world *world, struct sim_node *node);
 void sim_check_node(struct sim_world *world, struct sim_node *node);
 void sim_check_acquire(struct sim_world *world, struct sim_node *node, uint32_t name);
 void sim_check_release(struct sim_world *world, struct sim_node *node, uint32_t name,
@@ -391,11 +399,14 @@ struct sim_totals {
     double seconds;
 };
 
+/* Run a world that was prepared; an assertion that trips counts as a violation. */
+void sim_run_guarded(struct sim_world *world);
 /* Simulate one seed in @world. */
 void sim_run_seed(struct sim_world *world, uint64_t seed);
-/* Simulate seeds @from .. @from + @count - 1 on @threads threads. @progress (may be NULL) is called
+/* Simulate seeds @from .. @from + @count - 1 on @threads threads, or until the promise @stop_at
+ * (may be NULL) is broken; then only that violation is told of. @progress (may be NULL) is called
  * about ten times a second from the calling thread. */
-void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, bool stop_at_first,
+void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, const char *stop_at,
                   void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg,
                   struct sim_totals *ret_totals);
 

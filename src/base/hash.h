@@ -1,7 +1,7 @@
 /* hash.h - SipHash-1-3: a keyed hash for tables whose keys come from strangers.
  *
- * With a key they do not know, nobody can pick names that all fall into one bucket. Written from the
- * published description (Aumasson and Bernstein, "SipHash: a fast short-input PRF"). */
+ * With a key they do not know, nobody can pick names that all fall into one bucket. Written from
+ * the published description (Aumasson and Bernstein, "SipHash: a fast short-input PRF"). */
 #ifndef TN_BASE_HASH_H
 #define TN_BASE_HASH_H
 

@@ -20,6 +20,7 @@ static const struct verb {
     const char *summary;
 } verbs[] = {
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
+    { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

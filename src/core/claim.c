@@ -2,10 +2,10 @@
  *
  * Happy path: CAMPAIGN, acquire, granted, fences up, WON; RESIGN, DRAIN, DRAINED, LOST(released),
  * release, and the successor leads.
- * What can fail: every request may be lost, late or doubled. Requests carry a generation, which names
- * the secret of one term, so that repeating an acquire or a release is harmless, and an answer to an
- * older generation is recognised. A grant that nobody waits for any more - its acquire was delayed in
- * the network - is given back as soon as it is seen. */
+ * What can fail: every request may be lost, late or doubled. Requests carry a generation, which
+ * names the secret of one term, so that repeating an acquire or a release is harmless, and an
+ * answer to an older generation is recognised. A grant that nobody waits for any more - its acquire
+ * was delayed in the network - is given back as soon as it is seen. */
 #include "core/claim.h"
 
 #include "base/assert.h"
@@ -100,7 +100,8 @@ static void release(struct tn_claim *claim, struct tn_claim_actions *out)
 }
 
 /* The generation is used up: nothing of it is held or waited for as far as the store told. After a
- * term the next campaign may begin at once; after a refusal it waits, or it would run in circles. */
+ * term the next campaign may begin at once; after a refusal it waits, or it would run in circles.
+ */
 static void finish(struct tn_claim *claim)
 {
     tenure_ns wait = claim->lost ? 0 : claim->config->poll_every;
@@ -139,15 +140,18 @@ static void won(struct tn_claim *claim, struct tn_claim_actions *out)
     claim->working = true;
     claim->retry_at = TN_NEVER;
     claim->give_up_at = TN_NEVER;
-    claim->check_in_by =
-        claim->config->stall_after > 0 ? claim->now + claim->config->stall_after : TN_NEVER;
+    claim->check_in_by = TN_NEVER;
+    if (claim->config->stall_after > 0 && !TN_PLANT(STALL_KEPT))
+        claim->check_in_by = claim->now + claim->config->stall_after;
     add(out, TN_CLAIM_DO_WON)->token = claim->token;
 }
 
 static void raise_fences(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     claim->retry_at = claim->now + claim->config->attempt_timeout;
-    add(out, TN_CLAIM_DO_RAISE)->token = claim->token;
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_RAISE);
+    action->gen = claim->gen;
+    action->token = claim->token;
 }
 
 /* Whether @token was already passed by in this name's history, as far as this candidate saw it. */
@@ -225,9 +229,9 @@ static void lose(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_
     action->token = claim->token;
 }
 
-/* The term ends while its session lives on: the lease has to be given back, but only once the work has
- * stopped. A stalled worker never says so; then the deadline as it stands now decides, because that is
- * when an expiry would have let the lease go as well. */
+/* The term ends while its session lives on: the lease has to be given back, but only once the work
+ * has stopped. A stalled worker never says so; then the deadline as it stands now decides, because
+ * that is when an expiry would have let the lease go as well. */
 static void lose_early(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
 {
     lose(claim, reason, out);
@@ -405,15 +409,15 @@ static void give_up(struct tn_claim *claim, struct tn_claim_actions *out)
         refuse(claim, TN_REASON_FENCE, out);
     } else if (claim->state == TN_CLAIM_DRAINING && !claim->lost) {
         lose_early(claim, TN_REASON_STALLED, out);
-    } else if (claim->state == TN_CLAIM_DRAINING && claim->owed) {
-        release(claim, out);
+    } else if (claim->state == TN_CLAIM_DRAINING) {
+        release(claim, out); /* A stall: the frozen deadline is over. */
     }
 }
 
 /* What follows from the clock and the wishes alone, after every event. */
 static void settle(struct tn_claim *claim, struct tn_claim_actions *out)
 {
-    if (claim->now >= claim->check_in_by && leads(claim) && !TN_PLANT(STALL_KEPT))
+    if (claim->now >= claim->check_in_by)
         lose_early(claim, TN_REASON_STALLED, out);
     if (claim->now >= claim->give_up_at)
         give_up(claim, out);
@@ -465,7 +469,8 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
     }
 }
 
-/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken this answer. */
+/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken this answer.
+ */
 static void held(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
 {
     watch(claim, false, claim->config->poll_every);

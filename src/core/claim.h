@@ -13,8 +13,8 @@
  * The claim never counts a deadline: a term is valid while its session (session.h) is. So a process
  * with ten thousand claims renews one session and steps none of them.
  *
- * The application hears WON and LOST strictly in turn (W1). Between LOST - or the request to drain -
- * and the application's DRAINED the claim neither releases nor campaigns (P5).
+ * The application hears WON and LOST strictly in turn (W1). Between LOST - or the request to drain
+ * - and the application's DRAINED the claim neither releases nor campaigns (P5).
  *
  * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock. */
 #ifndef TN_CORE_CLAIM_H
@@ -33,7 +33,7 @@ enum tn_claim_state {
     TN_CLAIM_ACQUIRING, /* An acquire is on its way. */
     TN_CLAIM_RAISING,   /* Granted; the fences go up before anyone hears of it (P4). */
     TN_CLAIM_HOLDING,   /* The application leads. */
-    TN_CLAIM_DRAINING, /* The application is stopping: valid still if it resigned, not if it lost. */
+    TN_CLAIM_DRAINING,  /* The application is stopping; valid still if it resigned. */
     TN_CLAIM_RELEASING, /* The work has stopped; the lease is on its way back. */
     TN_CLAIM_STATE_COUNT
 };
@@ -64,11 +64,11 @@ enum tn_claim_event_kind {
     TN_CLAIM_EV_SESSION_LIVE,
     TN_CLAIM_EV_SESSION_LOST,
     /* From the store. */
-    TN_CLAIM_EV_GRANTED, /* @gen holds the lease with @token: a reply, or a push. */
-    TN_CLAIM_EV_QUEUED,  /* @gen waits in the store's queue. */
-    TN_CLAIM_EV_HELD,    /* Someone else holds it, under @token. */
-    TN_CLAIM_EV_FAILED,  /* The request of @gen failed, or nobody knows: repeat it. */
-    TN_CLAIM_EV_OBSERVED, /* The record: @token, @held, and whether by our own session (@mine, @gen). */
+    TN_CLAIM_EV_GRANTED,  /* @gen holds the lease with @token: a reply, or a push. */
+    TN_CLAIM_EV_QUEUED,   /* @gen waits in the store's queue. */
+    TN_CLAIM_EV_HELD,     /* Someone else holds it, under @token. */
+    TN_CLAIM_EV_FAILED,   /* The request of @gen failed, or nobody knows: repeat it. */
+    TN_CLAIM_EV_OBSERVED, /* The record: @token, @held, and if by us, @mine and @gen. */
     TN_CLAIM_EV_RELEASED, /* @gen holds nothing and waits for nothing (any more). */
     TN_CLAIM_EV_REVOKED,  /* An operator took @token away. */
     /* From the fences. */
@@ -87,8 +87,8 @@ struct tn_claim_event {
 enum tn_claim_action_kind {
     TN_CLAIM_DO_ACQUIRE, /* Ask for the lease under the secret of @gen; repeating it is harmless. */
     TN_CLAIM_DO_READ,    /* Read the record; answer with OBSERVED. */
-    TN_CLAIM_DO_RELEASE, /* Give back exactly (@gen, @token); token 0: whatever @gen has or waits for. */
-    TN_CLAIM_DO_RAISE,   /* Raise the fences to @token. */
+    TN_CLAIM_DO_RELEASE, /* Give back exactly (@gen, @token); token 0: whatever it has. */
+    TN_CLAIM_DO_RAISE,   /* Raise the fences to @token; @gen comes back with the answer. */
     TN_CLAIM_DO_WON,     /* Tell the application: it leads with @token. */
     TN_CLAIM_DO_DRAIN,   /* Tell the application: stop, then say DRAINED. It still leads. */
     TN_CLAIM_DO_LOST,    /* Tell the application: @token is over, for @reason. */
@@ -135,7 +135,8 @@ struct tn_claim {
     bool unsettled; /* An acquire may arrive at the store yet; look out for a stray grant. */
 };
 
-/* @config and @session are borrowed for the claim's life. Starts WATCHING, not campaigning, ready. */
+/* @config and @session are borrowed for the claim's life. Starts WATCHING, not campaigning, ready.
+ */
 void tn_claim_init(struct tn_claim *claim, const struct tn_claim_config *config,
                    const struct tn_session *session, uint64_t seed);
 

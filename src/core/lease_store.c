@@ -34,7 +34,7 @@ static char *text_memory(const struct tn_table *table, uint32_t at)
     return block_of(table) + table->text.at + (uint64_t)at * TN_TEXT_UNIT;
 }
 
-const char *tn_text_at(const struct tn_table *table, struct tn_text text)
+const char *tn_text_at(const struct tn_table *table, struct tn_table_text text)
 {
     return text_memory(table, text.at);
 }
@@ -95,7 +95,8 @@ struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits
 
 /* --- Slots and text ------------------------------------------------------------------------- */
 
-/* A new element of @array, whose freed ones are chained through the word that @next_of points at. */
+/* A new element of @array, whose freed ones are chained through the word that @next_of points at.
+ */
 static uint32_t take(struct tn_array *array, uint32_t *freed_next)
 {
     uint32_t index = array->free;
@@ -125,12 +126,12 @@ static uint32_t class_of(uint32_t len)
 }
 
 static bool text_add(struct tn_table *table, const char *bytes, uint32_t len,
-                     struct tn_text *ret_text)
+                     struct tn_table_text *ret_text)
 {
     uint32_t class = class_of(len);
     uint32_t at = table->text_free[class];
     TN_ASSERT(len <= TN_NAME_MAX);
-    *ret_text = (struct tn_text) { 0 };
+    *ret_text = (struct tn_table_text) { 0 };
     if (len == 0)
         return true;
     if (at != 0) {
@@ -142,11 +143,11 @@ static bool text_add(struct tn_table *table, const char *bytes, uint32_t len,
         table->text.used += 1U << class;
     }
     memcpy(text_memory(table, at), bytes, len);
-    *ret_text = (struct tn_text) { .at = at, .len = (uint8_t)len };
+    *ret_text = (struct tn_table_text) { .at = at, .len = (uint8_t)len };
     return true;
 }
 
-static void text_drop(struct tn_table *table, struct tn_text text)
+static void text_drop(struct tn_table *table, struct tn_table_text text)
 {
     uint32_t class = class_of(text.len);
     if (text.len == 0)
@@ -181,8 +182,8 @@ static uint64_t record_of(const struct tn_table *table, const struct tn_index *i
     return hash_name(table, tn_text_at(table, lease->name), lease->name.len);
 }
 
-/* Linear hashing: with b buckets, the low bits that count b address a bucket, unless that one does not
- * exist yet; then one bit fewer. */
+/* Linear hashing: with b buckets, the low bits that count b address a bucket, unless that one does
+ * not exist yet; then one bit fewer. */
 static uint32_t bucket_of(const struct tn_index *index, uint64_t hash)
 {
     uint32_t wide = 1;
@@ -235,10 +236,9 @@ static void grow(struct tn_table *table, struct tn_index *index)
     }
 }
 
-static void insert(struct tn_table *table, struct tn_index *index, uint32_t record, uint32_t count,
-                   uint32_t limit)
+static void insert(struct tn_table *table, struct tn_index *index, uint32_t record, uint32_t count)
 {
-    if (count > index->buckets && index->buckets < limit)
+    if (count > index->buckets)
         grow(table, index);
     link_record(table, index, record);
 }
@@ -323,7 +323,7 @@ void tn_lease_unchain(struct tn_table *table, uint32_t lease)
 
 uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
 {
-    struct tn_text label;
+    struct tn_table_text label;
     uint32_t *freed = table->sessions.free ? &tn_session_at(table, table->sessions.free)->chain : 0;
     uint32_t index;
 
@@ -341,7 +341,7 @@ uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
         .ttl = op->ttl,
         .label = label,
     };
-    insert(table, &table->by_secret, index, table->sessions.count, table->sessions.limit);
+    insert(table, &table->by_secret, index, table->sessions.count);
     return index;
 }
 
@@ -358,7 +358,7 @@ void tn_session_drop(struct tn_table *table, uint32_t session)
 
 uint32_t tn_lease_add(struct tn_table *table, const char *name, uint32_t len)
 {
-    struct tn_text text;
+    struct tn_table_text text;
     uint32_t index;
 
     /* Forget names that nobody holds before giving up; their tokens live on in the counter. */
@@ -371,7 +371,7 @@ uint32_t tn_lease_add(struct tn_table *table, const char *name, uint32_t len)
                  table->leases.free ? &tn_lease_at(table, table->leases.free)->chain : NULL);
     TN_ASSERT(index != 0);
     *tn_lease_at(table, index) = (struct tn_lease_record) { .name = text, .state = TN_LEASE_FREE };
-    insert(table, &table->by_name, index, table->leases.count, table->leases.limit);
+    insert(table, &table->by_name, index, table->leases.count);
     tn_lease_chain(table, index);
     return index;
 }

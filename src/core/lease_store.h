@@ -1,8 +1,8 @@
 /* lease_store.h - the lease table's records: where they lie, how they are found and chained.
  *
  * Private to lease_table.c. Everything is an index into an array of the caller's block; index 0 is
- * "none". Arrays fill from the front and freed slots are used again first, so the pages touched follow
- * the number of records, not the limits. */
+ * "none". Arrays fill from the front and freed slots are used again first, so the pages touched
+ * follow the number of records, not the limits. */
 #ifndef TN_CORE_LEASE_STORE_H
 #define TN_CORE_LEASE_STORE_H
 
@@ -22,7 +22,7 @@ struct tn_list {
     uint32_t first, last;
 };
 
-struct tn_text {
+struct tn_table_text {
     uint32_t at; /* In units of TN_TEXT_UNIT. */
     uint8_t len;
 };
@@ -38,7 +38,7 @@ struct tn_session_record {
     struct tn_list leases, waiters;
     uint32_t heap_at; /* 0: not in the heap. */
     uint32_t chain;   /* Next in the hash bucket, or in the free list. */
-    struct tn_text label;
+    struct tn_table_text label;
     uint32_t revoked; /* Leases in state REVOKED. */
     bool closed;      /* Over, whatever the clock says. */
 };
@@ -52,7 +52,7 @@ struct tn_lease_record {
     uint32_t chain;
     struct tn_links links; /* In its session's list; among the free ones otherwise. */
     struct tn_list waiters;
-    struct tn_text name;
+    struct tn_table_text name;
     uint8_t state;
 };
 
@@ -91,7 +91,7 @@ struct tn_table {
 struct tn_session_record *tn_session_at(const struct tn_table *table, uint32_t index);
 struct tn_lease_record *tn_lease_at(const struct tn_table *table, uint32_t index);
 struct tn_waiter_record *tn_waiter_at(const struct tn_table *table, uint32_t index);
-const char *tn_text_at(const struct tn_table *table, struct tn_text text);
+const char *tn_text_at(const struct tn_table *table, struct tn_table_text text);
 
 /* Each returns 0 when the limit is reached. */
 uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op);

@@ -2,11 +2,12 @@
  *
  * Happy path: a session opens and renews; an acquire finds the name free and is granted the next
  * token; a release, or the end of the session, passes it to the first waiter that is still alive.
- * What can fail: limits are answered with FULL and change nothing. Whoever is over - by the clock, by
- * closing, by an observer's evidence - never comes back: every operation looks at the session first.
+ * What can fail: limits are answered with FULL and change nothing. Whoever is over - by the clock,
+ * by closing, by an observer's evidence - never comes back: every operation looks at the session
+ * first.
  *
- * The end of a session with many leases is worked off in bounded steps: between two of them the leases
- * not yet reached look held, but settle() lets each go as soon as anyone asks for it. */
+ * The end of a session with many leases is worked off in bounded steps: between two of them the
+ * leases not yet reached look held, but settle() lets each go as soon as anyone asks for it. */
 #include "core/lease_table.h"
 
 #include <string.h>
@@ -215,7 +216,12 @@ static void renew(struct tn_table *table, uint32_t session, const struct tn_op *
     extend(table, session);
     result->answer = TN_ANSWER_OK;
     result->ttl = record->ttl;
-    result->seen = list_revocations(table, session, op->seen, result);
+    /* More seen than there were: this table was restored from a backup, and counts on from there.
+     */
+    uint64_t seen = op->seen <= record->revocations ? op->seen : 0;
+    if (op->seen > record->revocations)
+        record->revocations = op->seen;
+    result->seen = list_revocations(table, session, seen, result);
     result->more = result->seen < record->revocations;
 }
 
@@ -258,8 +264,8 @@ static void do_close(struct tn_table *table, const struct tn_op *op, struct tn_r
 
 /* --- Leases --------------------------------------------------------------------------------- */
 
-/* An observer saw @op's token and beat unchanged for the holder's TTL; if they are unchanged here and
- * now, the holder is over. The comparison and what follows are one step of the store. */
+/* An observer saw @op's token and beat unchanged for the holder's TTL; if they are unchanged here
+ * and now, the holder is over. The comparison and what follows are one step of the store. */
 static void judge_silence(struct tn_table *table, uint32_t lease, uint32_t session,
                           const struct tn_op *op, struct tn_result *result)
 {
@@ -385,10 +391,10 @@ static void do_read(struct tn_table *table, const struct tn_op *op, struct tn_re
         result->answer = TN_ANSWER_HELD;
 }
 
-/* The holder is told at once and with every renewal until it releases. The lease passes on then, or a
- * full TTL from now: by then every renewal answered before the revocation has run out, and those after
- * it told the holder. A store without a clock cannot wait: there the lease is free at once, and only
- * the fence protects (A2 does not hold when somebody deletes a record). */
+/* The holder is told at once and with every renewal until it releases. The lease passes on then, or
+ * a full TTL from now: by then every renewal answered before the revocation has run out, and those
+ * after it told the holder. A store without a clock cannot wait: there the lease is free at once,
+ * and only the fence protects (A2 does not hold when somebody deletes a record). */
 static void do_revoke(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
 {
     uint32_t lease = tn_lease_find(table, op->name, op->name_len);

@@ -1,16 +1,17 @@
-/* lease_table.h - the authority: who holds which name, since when, under which token, and who waits.
+/* lease_table.h - the authority: who holds which name, since when, under which token, and who
+ * waits.
  *
  * The same code is the daemon's state machine, the memory store, the simulator's store and the
  * browser's sandbox. One operation and one `now` (of the authority's own clock) in, a reply and a
  * bounded list of notices out.
  *
- * Sessions (liveness) and leases (ownership) are separate: a lease belongs to a session and ends with
- * it. Tokens come from one counter for all names, so a name that is forgotten and comes back still
- * gets a larger token, and restoring the counter restores all of them (P2).
+ * Sessions (liveness) and leases (ownership) are separate: a lease belongs to a session and ends
+ * with it. Tokens come from one counter for all names, so a name that is forgotten and comes back
+ * still gets a larger token, and restoring the counter restores all of them (P2).
  *
  * Memory: one block of the caller's, of tn_table_size bytes, zeroed (fresh pages will do: it is
- * touched only as far as it is used). It holds no pointers, so a copy of the block is a backup, and a
- * block moved elsewhere still works. Nothing is allocated. Limits are answered with FULL.
+ * touched only as far as it is used). It holds no pointers, so a copy of the block is a backup, and
+ * a block moved elsewhere still works. Nothing is allocated. Limits are answered with FULL.
  * Threads: one at a time. Never blocks, reads no clock. */
 #ifndef TN_CORE_LEASE_TABLE_H
 #define TN_CORE_LEASE_TABLE_H
@@ -76,10 +77,11 @@ enum tn_answer {
     TN_ANSWER_STALE,    /* RELEASE, REVOKE: that token is not current. OPEN, RENEW: an old @seq. */
     TN_ANSWER_DENIED,   /* RELEASE: current, but not this session's and term's. */
     TN_ANSWER_GONE,     /* There is no such session; it expired, or never was. */
-    TN_ANSWER_FULL,     /* A limit is reached; nothing was changed. */
+    TN_ANSWER_FULL,     /* A limit is reached; nothing held or waited for has changed. */
 };
 
-/* Who holds a lease, as others may know it. The pointers are into the table, good until its next use. */
+/* Who holds a lease, as others may know it. The pointers are into the table, good until its next
+ * use. */
 struct tn_lease_view {
     const char *name;
     const char *label;
@@ -134,8 +136,8 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
 /* When to step with TICK. May lie in the past: then there is work left over, step at once. */
 tenure_ns tn_table_wake_at(const struct tn_table *table);
 
-/* The authority starts again on the same records at @now, perhaps of another clock: each session has
- * its full TTL again, each token its place; waiters are gone with their connections. */
+/* The authority starts again on the same records at @now, perhaps of another clock: each session
+ * has its full TTL again, each token its place; waiters are gone with their connections. */
 void tn_table_restart(struct tn_table *table, tenure_ns now);
 
 /* Look at lease @lease (from a result, a notice or tn_table_next). */

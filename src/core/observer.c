@@ -20,8 +20,9 @@ void tn_observer_saw(struct tn_observer *observer, tenure_ns sent_at, tenure_ns 
         observer->beat = beat;
         return;
     }
-    /* Counted from after the read: a renewal may have come in between the store's answer and now, but
-     * none that we could have seen earlier. From before it, a slow reply would shorten the wait. */
+    /* Counted from after the read: a renewal may have come in between the store's answer and now,
+     * but none that we could have seen earlier. From before it, a slow reply would shorten the
+     * wait. */
     *observer = (struct tn_observer) {
         .token = token,
         .beat = beat,

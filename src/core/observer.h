@@ -1,8 +1,8 @@
 /* observer.h - vacancy for stores that do not expire anything themselves.
  *
- * A record that has not changed for its holder's TTL, on the observer's own clock, counted from after
- * the read that first showed it returned, belongs to nobody any more (FAULTS: W >= TTL). No clock is
- * compared with another one's: only "did it change" crosses the network.
+ * A record that has not changed for its holder's TTL, on the observer's own clock, counted from
+ * after the read that first showed it returned, belongs to nobody any more (FAULTS: W >= TTL). No
+ * clock is compared with another one's: only "did it change" crosses the network.
  *
  * Threads: one at a time. Memory: the caller's. Reads no clock. */
 #ifndef TN_CORE_OBSERVER_H
@@ -23,7 +23,8 @@ struct tn_observer {
 
 void tn_observer_init(struct tn_observer *observer);
 
-/* A read that was sent at @sent_at returned at @now: held under (@token, @beat) with @ttl, or free. */
+/* A read that was sent at @sent_at returned at @now: held under (@token, @beat) with @ttl, or free.
+ */
 void tn_observer_saw(struct tn_observer *observer, tenure_ns sent_at, tenure_ns now, bool held,
                      uint64_t token, uint64_t beat, tenure_ns ttl);
 

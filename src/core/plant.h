@@ -15,7 +15,7 @@
     X(NO_MARGIN, "no-margin", "P1", "the holder trusts the whole TTL, as if clocks ran alike")     \
     X(NO_LATCH, "no-latch", "P6", "a late renewal makes an expired term valid again")              \
     X(FLAG_NOT_DEADLINE, "flag-not-deadline", "P1", "validity is a flag, not a clock comparison")  \
-    X(IGNORE_LOSS, "ignore-loss", "P1", "the store says the session is gone; nobody listens")      \
+    X(GONE_IS_OK, "gone-is-ok", "P9", "the answer \"no such session\" counts as a renewal")        \
     X(ANY_REPLY, "any-reply", "P1", "a reply is not matched to its request: newest send counts")   \
     X(SHORT_GRANT, "short-grant", "P1", "a TTL cut short by the store is not noticed")             \
     X(MORE_IGNORED, "more-ignored", "P1", "extends although revocations were left unread")         \
@@ -38,7 +38,7 @@
     X(TOKEN_IN_MEMORY, "token-in-memory", "P2", "the token counter restarts with the store")       \
     X(TOKEN_PER_SESSION, "token-per-session", "P2", "a returning holder gets its old token again") \
     X(TOKEN_FROM_RECORD, "token-from-record", "P2", "deleting a name resets its token")            \
-    X(REVIVE_EXPIRED, "revive-expired", "P1", "a renewal revives an expired session")              \
+    X(REVIVE_EXPIRED, "revive-expired", "Q1", "a renewal revives an expired session")              \
     X(RESTART_FORGETS, "restart-forgets", "P1", "sessions do not get a full TTL after a restart")  \
     X(EARLY_EXPIRY, "early-expiry", "P1", "the store expires a session before its TTL is over")    \
     X(RETRY_NOT_IDEMPOTENT, "retry-not-idempotent", "P2", "a repeated acquire starts a new term")  \
@@ -54,7 +54,7 @@
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \
     X(WALL_CLOCK, "wall-clock", "P1", "the holder's clock is the wall clock, and it is stepped")   \
-    X(SHARED_IDENTITY, "shared-identity", "P1",                                                    \
+    X(SHARED_IDENTITY, "shared-identity", "P2",                                                    \
       "the label is the identity: namesakes share a session")
 
 #define TN_PLANT_ENUM(symbol, name, promise, wrong) TN_PLANT_##symbol,

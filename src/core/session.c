@@ -2,9 +2,9 @@
  *
  * Happy path: open, OK, then a renewal at most R after the send of the last one that succeeded.
  * What can fail: an attempt stays unanswered for To - jeopardy is told, and after a short jittered
- * pause another attempt goes out while the old one may still be answered. Its late reply counts, from
- * its own send time. When the deadline comes first the session is lost, latched, whatever arrives
- * later. */
+ * pause another attempt goes out while the old one may still be answered. Its late reply counts,
+ * from its own send time. When the deadline comes first the session is lost, latched, whatever
+ * arrives later. */
 #include "core/session.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "core/plant.h"
 
 static const uint8_t allowed[TN_SESSION_STATE_COUNT] = {
-    [TN_SESSION_CLOSED] = 1 << TN_SESSION_OPENING,
+    [TN_SESSION_CLOSED] = 0, /* Opening is not told. */
     [TN_SESSION_OPENING] = 1 << TN_SESSION_LIVE | 1 << TN_SESSION_LOST | 1 << TN_SESSION_CLOSED,
     [TN_SESSION_LIVE] = 1 << TN_SESSION_JEOPARDY | 1 << TN_SESSION_LOST | 1 << TN_SESSION_CLOSED,
     [TN_SESSION_JEOPARDY] = 1 << TN_SESSION_LIVE | 1 << TN_SESSION_LOST | 1 << TN_SESSION_CLOSED,
@@ -88,8 +88,8 @@ static void send_attempt(struct tn_session *session, struct tn_session_actions *
     add(out, opening ? TN_SESSION_DO_OPEN : TN_SESSION_DO_RENEW)->seq = session->seq;
 }
 
-/* Retries of a renewal keep a steady pace, because the deadline ends them. Retries of an opening back
- * off, because nothing else would. */
+/* Retries of a renewal keep a steady pace, because the deadline ends them. Retries of an opening
+ * back off, because nothing else would. */
 static tenure_ns backoff(const struct tn_session *session)
 {
     tenure_ns wait = session->timing.backoff;
@@ -132,6 +132,22 @@ static void extend(struct tn_session *session, tenure_ns sent_at)
         session->deadline = deadline;
 }
 
+/* The newest answer says which TTL counts. One that is shorter than before takes back what was
+ * promised on the longer one; an older answer that comes late no longer promises anything of its
+ * own. */
+static void agree_on_ttl(struct tn_session *session, const struct tn_session_event *event)
+{
+    TN_ASSERT(event->ttl > 0);
+    if (event->seq < session->answered)
+        return;
+    session->answered = event->seq;
+    if (event->ttl == session->timing.ttl)
+        return;
+    if (event->ttl < session->timing.ttl && !TN_PLANT(SHORT_GRANT))
+        session->deadline = 0;
+    tn_plan_timing(session->plan, event->ttl, &session->timing);
+}
+
 static void attempt_succeeded(struct tn_session *session, const struct tn_session_event *event,
                               struct tn_session_actions *out)
 {
@@ -142,8 +158,7 @@ static void attempt_succeeded(struct tn_session *session, const struct tn_sessio
         session->attempt_at = session->now; /* Read the rest at once. */
         return;
     }
-    if (event->ttl != session->timing.ttl)
-        tn_plan_timing(session->plan, event->ttl, &session->timing);
+    agree_on_ttl(session, event);
     extend(session, attempt->sent_at);
     attempt->seq = 0;
     session->failures = 0;
@@ -162,11 +177,14 @@ static void attempt_refused(struct tn_session *session, const struct tn_session_
         attempt_failed(session, out);
 }
 
-static void gone(struct tn_session *session, struct tn_session_actions *out)
+static void gone(struct tn_session *session, const struct tn_session_event *event,
+                 struct tn_session_actions *out)
 {
-    if (TN_PLANT(IGNORE_LOSS))
-        return;
-    lose(session, TN_REASON_EXPIRED, out);
+    struct tn_session_event ok = { .seq = event->seq, .ttl = session->timing.ttl };
+    if (TN_PLANT(GONE_IS_OK))
+        attempt_succeeded(session, &ok, out);
+    else
+        lose(session, TN_REASON_EXPIRED, out);
 }
 
 static void close_session(struct tn_session *session, struct tn_session_actions *out)
@@ -213,7 +231,7 @@ void tn_session_step(struct tn_session *session, tenure_ns now,
         attempt_refused(session, event, ret_actions);
         break;
     case TN_SESSION_EV_GONE:
-        gone(session, ret_actions);
+        gone(session, event, ret_actions);
         break;
     case TN_SESSION_EV_CLOSE:
         close_session(session, ret_actions);
@@ -231,7 +249,8 @@ tenure_ns tn_session_wake_at(const struct tn_session *session)
     tenure_ns at = session->attempt_at;
     if (session->overdue_at < at)
         at = session->overdue_at;
-    if (is_kept_alive(session) && session->deadline < at)
+    if (is_kept_alive(session) && session->deadline < at && !TN_PLANT(NO_LATCH) &&
+        !TN_PLANT(FLAG_NOT_DEADLINE))
         at = session->deadline;
     return at;
 }

@@ -23,7 +23,8 @@
 #include "base/time.h"
 #include "core/plan.h"
 
-/* Attempts whose late replies still count. More than fit into one deadline at the default timing. */
+/* Attempts whose late replies still count. More than fit into one deadline at the default timing.
+ */
 #define TN_SESSION_ATTEMPTS 8
 #define TN_SESSION_ACTIONS 4
 
@@ -68,7 +69,7 @@ enum tn_session_action_kind {
     TN_SESSION_DO_OPEN,  /* Send "open"; the store treats a repetition as a renewal. */
     TN_SESSION_DO_RENEW, /* Send "renew". */
     TN_SESSION_DO_CLOSE, /* Send "close"; no reply is needed. */
-    TN_SESSION_DO_TELL,  /* The state changed: LIVE, JEOPARDY or LOST. */
+    TN_SESSION_DO_TELL,  /* The state changed: LIVE, JEOPARDY, LOST or CLOSED. */
 };
 
 struct tn_session_action {
@@ -94,9 +95,10 @@ struct tn_session {
     struct tn_prng prng;
     enum tn_session_state state;
     enum tn_reason reason;
-    uint64_t life; /* Which life of this process's session; a term belongs to exactly one. */
-    uint64_t seq;  /* Of the newest attempt. */
-    tenure_ns now; /* Of the last step; time never goes back. */
+    uint64_t life;     /* Which life of this process's session; a term belongs to exactly one. */
+    uint64_t seq;      /* Of the newest attempt. */
+    uint64_t answered; /* The newest attempt that the store said yes to. */
+    tenure_ns now;     /* Of the last step; time never goes back. */
     tenure_ns deadline;
     tenure_ns attempt_at; /* When to send the next attempt. */
     tenure_ns overdue_at; /* When the newest attempt counts as failed. */
@@ -108,8 +110,9 @@ struct tn_session {
 void tn_session_init(struct tn_session *session, const struct tn_plan *plan, uint64_t life,
                      uint64_t seed);
 
-/* Take one event at @now, which must not lie before the last one. @ret_actions is overwritten; carry
- * out its actions in order. A request's send time is this @now, so read the clock, step, then write. */
+/* Take one event at @now, which must not lie before the last one. @ret_actions is overwritten;
+ * carry out its actions in order. A request's send time is this @now, so read the clock, step, then
+ * write. */
 void tn_session_step(struct tn_session *session, tenure_ns now,
                      const struct tn_session_event *event, struct tn_session_actions *ret_actions);
 

@@ -56,7 +56,7 @@ TEST(an_unanswered_acquire_is_repeated_under_the_same_generation)
 TEST(a_failed_acquire_is_repeated_after_the_backoff)
 {
     reach_acquiring();
-    CHECK_STR(hears(600, TN_CLAIM_EV_FAILED), "");
+    CHECK_STR(about(600, TN_CLAIM_EV_FAILED, 1), "");
     CHECK_EQ_I64(wakes_at(), 850);
     CHECK_STR(tick(850), "acquire g1");
 }
@@ -144,7 +144,7 @@ TEST(a_withdrawal_is_repeated_until_the_store_confirms_it)
     reach_withdrawing();
     CHECK_EQ_I64(wakes_at(), 1700);
     CHECK_STR(tick(1700), "release g1 t0");
-    CHECK_STR(hears(1800, TN_CLAIM_EV_FAILED), "");
+    CHECK_STR(about(1800, TN_CLAIM_EV_FAILED, 1), "");
     CHECK_EQ_I64(wakes_at(), 2050);
     CHECK_STR(tick(2050), "release g1 t0");
     CHECK_STR(about(2100, TN_CLAIM_EV_RELEASED, 1), "");
@@ -287,7 +287,7 @@ TEST(an_unanswered_raise_is_repeated_and_given_up_in_time)
 {
     reach_raising();
     CHECK_STR(tick(1600), "raise t5");
-    CHECK_STR(hears(1700, TN_CLAIM_EV_FAILED), "");
+    CHECK_STR(about(1700, TN_CLAIM_EV_FAILED, 1), "");
     CHECK_EQ_I64(wakes_at(), 1950);
     CHECK_STR(tick(1950), "raise t5");
     CHECK_STR(tick(2950), "raise t5");
@@ -573,4 +573,15 @@ TEST(a_move_that_the_picture_does_not_have_is_our_bug)
     claim.token = 0;
     session_feed(700, (struct tn_session_event) { .kind = TN_SESSION_EV_GONE });
     CHECK_ASSERTS((void)hears(700, TN_CLAIM_EV_SESSION_LOST));
+}
+
+TEST(a_vacancy_that_overtook_the_refusal_is_not_waited_for)
+{
+    reach_acquiring();
+    CHECK_STR(observed(550, 4, false), "leader t4 gone");
+    CHECK_STR(feed(600, (struct tn_claim_event) { .kind = TN_CLAIM_EV_HELD, .gen = 1, .token = 4 }),
+              "acquire g1");
+    CHECK_STR(feed(700, (struct tn_claim_event) { .kind = TN_CLAIM_EV_HELD, .gen = 1, .token = 5 }),
+              "");
+    CHECK_STR(in_state(), "watching");
 }

@@ -199,9 +199,12 @@ static void expect_acquire(uint32_t lease, struct candidate who, const struct tn
     struct model_lease *l = &model.leases[lease];
     l->known = true;
     model_settle(lease);
+    struct tn_secret term = term_secret(who);
     want->with_token = true;
     if (model_holds(lease, who) && !l->revoked) {
         want->answer = TN_ANSWER_GRANTED;
+    } else if (!l->held && l->token > 0 && tn_secret_equal(&l->term, &term)) {
+        want->answer = TN_ANSWER_STALE;
     } else if (!l->held) {
         model_grant(lease, who);
         want->answer = TN_ANSWER_GRANTED;

@@ -781,6 +781,25 @@ TEST(a_restart_ends_no_observed_session)
     CHECK_STR(renews(3600000, 'A', 0), "ok");
 }
 
+/* --- What comes late, or from another time ---------------------------------------------------- */
+
+TEST(an_acquire_that_arrives_after_its_release_does_not_start_the_term_again)
+{
+    start_held();
+    CHECK_STR(releases(200, 'A', 1, "x", 1), "released; x free 1");
+    CHECK_STR(acquires(300, 'A', 1, "x"), "stale");
+    CHECK_STR(acquires(400, 'A', 2, "x"), "granted 2; x held 2");
+}
+
+TEST(a_restored_table_tells_of_revocations_to_who_saw_more_than_it_knows)
+{
+    start_held();
+    CHECK_STR(renews(200, 'A', 7), "ok"); /* Seven were seen before the backup was put back. */
+    CHECK_STR(revokes(300, "x", 1), "ok; revoke A1 x 1 #8");
+    CHECK_STR(renews(400, 'A', 7), "ok; revoke A1 x 1 #8");
+    CHECK_STR(renews(500, 'A', 8), "ok");
+}
+
 /* --- Our own bugs ----------------------------------------------------------------------------- */
 
 TEST(misuse_of_a_table_is_our_bug)

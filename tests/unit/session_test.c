@@ -686,3 +686,28 @@ TEST(every_reason_has_a_text)
     CHECK_STR(tn_reason_text(TN_REASON_CLOSED), "closed");
     CHECK_ASSERTS((void)tn_reason_text((enum tn_reason)(TN_REASON_CLOSED + 1)));
 }
+
+TEST(a_ttl_that_the_store_shortens_takes_back_what_was_promised_on_the_longer_one)
+{
+    start();
+    CHECK_STR(opens(0), "open 1");
+    CHECK_STR(ok(100, 1), "opening>live");
+    CHECK_EQ_I64(tn_session_deadline(&session), TN_MS(10000));
+    CHECK_STR(tick(4000), "renew 2");
+    CHECK_STR(agrees(4100, 2, TN_SEC(3)), "");
+    CHECK_EQ_I64(tn_session_deadline(&session), TN_MS(5000)); /* 4 s + 3 s - 2 s of margin. */
+}
+
+TEST(a_late_answer_with_the_longer_ttl_promises_nothing)
+{
+    start();
+    CHECK_STR(opens(0), "open 1");
+    CHECK_STR(ok(100, 1), "opening>live");
+    CHECK_STR(tick(4000), "renew 2");
+    CHECK_STR(tick(5000), "live>jeopardy");
+    CHECK_STR(tick(5250), "renew 3");
+    CHECK_STR(agrees(5300, 3, TN_SEC(6)), "jeopardy>live");
+    CHECK_EQ_I64(tn_session_deadline(&session), TN_MS(9250));
+    CHECK_STR(ok(5400, 2), ""); /* Says 12 s, but was asked before. */
+    CHECK_EQ_I64(tn_session_deadline(&session), TN_MS(9250));
+}

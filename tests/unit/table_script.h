@@ -93,6 +93,7 @@ static inline struct tn_op op_by(enum tn_op_kind kind, int who, int term, const 
     struct tn_op op = op_on(kind, name);
     op.session = secret_of(who);
     op.term = secret_of(term);
+    op.term.bytes[1] = (uint8_t)who; /* No two sessions share a term's secret. */
     return op;
 }
 

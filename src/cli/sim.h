@@ -1,0 +1,37 @@
+/* sim.h - what `tenure sim` was asked for, and how its results are shown; private to sim*.c. */
+#ifndef TN_CLI_SIM_H
+#define TN_CLI_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/world.h"
+
+/* Within so many seeds each planted bug must break its promise. Most need fewer than a hundred. */
+#define TN_SIM_PLANT_SEEDS 20000
+
+struct tn_sim_options {
+    uint64_t seeds, from, seed;
+    uint32_t threads;
+    const char *scenario, *plant;
+    bool seeds_given, seed_given, trace, list, plants, json;
+};
+
+/* sim_text.c: for people. */
+void tn_sim_text_totals(const struct tn_sim_options *asked, const struct sim_totals *totals);
+void tn_sim_text_seed(const struct tn_sim_options *asked, const struct sim_world *world);
+void tn_sim_text_scenario(const struct sim_scenario *scenario, const struct sim_world *world,
+                          bool came_true);
+void tn_sim_text_plant(const struct sim_plant *plant, const struct sim_totals *totals);
+void tn_sim_list(bool json);
+/* The command that shows a violation again. */
+void tn_sim_replay(const struct tn_sim_options *asked, uint64_t seed, char *buf, size_t size);
+
+/* sim_json.c: for scripts. */
+void tn_sim_json_totals(const struct tn_sim_options *asked, const struct sim_totals *totals);
+void tn_sim_json_seed(const struct tn_sim_options *asked, const struct sim_world *world);
+void tn_sim_json_scenario(const struct sim_scenario *scenario, const struct sim_world *world,
+                          bool came_true);
+void tn_sim_json_plant(const struct sim_plant *plant, const struct sim_totals *totals, bool first);
+
+#endif
