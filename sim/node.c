@@ -115,8 +115,7 @@ static void app_lost(struct sim_world *world, struct sim_node *node, uint32_t na
     app_stop(world, node, name);
 }
 
-/* One bit of work: look whether the term is valid, then write. Between the two anything may happen.
- */
+/* One bit of work: look whether the term is valid, then write. In between, anything may happen. */
 static void app_work(struct sim_world *world, struct sim_node *node, uint32_t name)
 {
     struct sim_app *app = &node->seats[name].app;

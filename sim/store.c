@@ -1,8 +1,7 @@
 /* store.c - the authority: the lease table under test, with a clock, a disk and an operator.
  *
  * Grants and releases are on disk before anyone hears of them; renewals are not. So a restart
- * brings back the table as it was, through tn_table_restart; a restore brings back an older copy.
- */
+ * brings back the table as it was, through tn_table_restart; a restore an older copy. */
 #include <stdlib.h>
 #include <string.h>
 

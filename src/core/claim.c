@@ -99,9 +99,9 @@ static void release(struct tn_claim *claim, struct tn_claim_actions *out)
     action->token = claim->token;
 }
 
-/* The generation is used up: nothing of it is held or waited for as far as the store told. After a
- * term the next campaign may begin at once; after a refusal it waits, or it would run in circles.
- */
+/* The generation is used up: nothing of it is held or waited for, as far as the store told. After
+ * a term the next campaign may begin at once; after a refusal it waits, so as not to run in
+ * circles. */
 static void finish(struct tn_claim *claim)
 {
     tenure_ns wait = claim->lost ? 0 : claim->config->poll_every;
@@ -469,8 +469,7 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
     }
 }
 
-/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken this answer.
- */
+/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken us. */
 static void held(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
 {
     watch(claim, false, claim->config->poll_every);

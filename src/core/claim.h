@@ -135,8 +135,8 @@ struct tn_claim {
     bool unsettled; /* An acquire may arrive at the store yet; look out for a stray grant. */
 };
 
-/* @config and @session are borrowed for the claim's life. Starts WATCHING, not campaigning, ready.
- */
+/* @config and @session are borrowed for the claim's life. Starts WATCHING, ready, not campaigning.
+ * The seed only spreads retries and polls in time. */
 void tn_claim_init(struct tn_claim *claim, const struct tn_claim_config *config,
                    const struct tn_session *session, uint64_t seed);
 

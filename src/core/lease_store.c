@@ -95,8 +95,7 @@ struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits
 
 /* --- Slots and text ------------------------------------------------------------------------- */
 
-/* A new element of @array, whose freed ones are chained through the word that @next_of points at.
- */
+/* A new element of @array; @freed_next is the chaining word of its first freed one, if any. */
 static uint32_t take(struct tn_array *array, uint32_t *freed_next)
 {
     uint32_t index = array->free;

@@ -216,8 +216,7 @@ static void renew(struct tn_table *table, uint32_t session, const struct tn_op *
     extend(table, session);
     result->answer = TN_ANSWER_OK;
     result->ttl = record->ttl;
-    /* More seen than there were: this table was restored from a backup, and counts on from there.
-     */
+    /* More seen than there were: this is a restored backup, and it counts on from there. */
     uint64_t seen = op->seen <= record->revocations ? op->seen : 0;
     if (op->seen > record->revocations)
         record->revocations = op->seen;

@@ -23,8 +23,7 @@ struct tn_observer {
 
 void tn_observer_init(struct tn_observer *observer);
 
-/* A read that was sent at @sent_at returned at @now: held under (@token, @beat) with @ttl, or free.
- */
+/* A read sent at @sent_at returned at @now: held under (@token, @beat) with @ttl, or free. */
 void tn_observer_saw(struct tn_observer *observer, tenure_ns sent_at, tenure_ns now, bool held,
                      uint64_t token, uint64_t beat, tenure_ns ttl);
 

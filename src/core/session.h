@@ -23,8 +23,7 @@
 #include "base/time.h"
 #include "core/plan.h"
 
-/* Attempts whose late replies still count. More than fit into one deadline at the default timing.
- */
+/* Attempts whose late replies still count: more than fit into one deadline by default. */
 #define TN_SESSION_ATTEMPTS 8
 #define TN_SESSION_ACTIONS 4
 
