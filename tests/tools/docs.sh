@@ -4,6 +4,7 @@
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 
 promises='P1 P2 P3 P4 P5 P6 P7 P8 P9 W1 R1 Q1 S1'
+folders='src|sim|include|tests|tools|docs|man|bench'
 
 # documents ROOT: the Markdown files, relative to ROOT.
 documents() { (cd "$1" && find . -maxdepth 1 -name '*.md' && find docs -name '*.md') | sort; }
@@ -13,7 +14,7 @@ plants() {
     tr -d '\\\n' <"$1/src/core/plant.h" | grep -Eo 'X\([A-Z_]+, "[a-z-]+"' | cut -d'"' -f2
 }
 
-# without_code FILE: the text without indented and fenced blocks and `code`, where a link is no link.
+# without_code FILE: the text without indented and fenced blocks and `code`: no links there.
 without_code() {
     awk '/^```/ { fenced = !fenced; next } !fenced && !/^    / { gsub(/`[^`]*`/, ""); print }' "$1"
 }
@@ -65,12 +66,31 @@ check_links() {
 # Paths as a reader would type them; a pattern like src/core/*.c must match something.
 check_paths() {
     documents "$1" | while read -r file; do
-        grep -Eo '(^|[^A-Za-z0-9_./-])(src|sim|include|tests|tools|docs|man|bench)/[A-Za-z0-9_./*-]+' \
-            "$1/$file" | sed 's|^[^a-z]||; s|[.]*$||' | sort -u |
+        grep -Eo "(^|[^A-Za-z0-9_./-])($folders)/[A-Za-z0-9_./*-]+" "$1/$file" |
+            sed 's|^[^a-z]||; s|[.]*$||' | sort -u |
             while read -r path; do
                 # shellcheck disable=SC2086 # The pattern is meant to be expanded.
                 (cd "$1" && ls -d $path >/dev/null 2>&1) || echo "$file: there is no $path"
             done
+    done
+}
+
+# code_words FILE: the words in `code` that look like names of ours: shared ones anywhere, and
+# static ones in the rows of the tables that say where a promise is kept, asserted and checked.
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+code_words() {
+    {
+        grep -Eo '`(tn|TN|sim|SIM|tenure|TENURE)_[A-Za-z0-9_]+`' "$1"
+        grep -E '^\| (kept by|asserted|checked by) ' "$1" | grep -Eo '`[a-z][a-z0-9_]*`'
+    } | tr -d '`' | sort -u
+}
+
+check_names() {
+    documents "$1" | while read -r file; do
+        code_words "$1/$file" | while read -r name; do
+            (cd "$1" && grep -rqswF -e "$name" --include='*.[ch]' src sim include) ||
+                echo "$file: the code has no $name"
+        done
     done
 }
 
@@ -79,6 +99,7 @@ check_all() {
     check_plants "$1"
     check_links "$1"
     check_paths "$1"
+    check_names "$1"
 }
 
 t_case "the documents are whole"
@@ -154,6 +175,16 @@ fresh
 # shellcheck disable=SC2016 # The backquotes are Markdown's.
 echo '| `sim/*.c` | the simulator |' >>"$t_dir/tree/README.md"
 finds './README.md: there is no sim/*.c'
+
+t_case "a name that the code does not have is found"
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+echo 'See `tn_session_begin` and `TN_PLANT_LIST`.' >>"$t_dir/tree/README.md"
+finds './README.md: the code has no tn_session_begin'
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+echo '| kept by | `src/core/plant.h`: `extended` |' >>"$t_dir/tree/docs/INVARIANTS.md"
+finds 'docs/INVARIANTS.md: the code has no extended'
 
 t_case "a link inside code is none"
 fresh
