@@ -1,0 +1,196 @@
+#!/bin/sh
+# docs.sh - the documents name every promise and every plant, and nothing that does not exist.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+
+promises='P1 P2 P3 P4 P5 P6 P7 P8 P9 W1 R1 Q1 S1'
+folders='src|sim|include|tests|tools|docs|man|bench'
+
+# documents ROOT: the Markdown files, relative to ROOT.
+documents() { (cd "$1" && find . -maxdepth 1 -name '*.md' && find docs -name '*.md') | sort; }
+
+# plants ROOT: the names in the list of plant.h, which may be broken over two lines.
+plants() {
+    tr -d '\\\n' <"$1/src/core/plant.h" | grep -Eo 'X\([A-Z_]+, "[a-z-]+"' | cut -d'"' -f2
+}
+
+# without_code FILE: the text without indented and fenced blocks and `code`: no links there.
+without_code() {
+    awk '/^```/ { fenced = !fenced; next } !fenced && !/^    / { gsub(/`[^`]*`/, ""); print }' "$1"
+}
+
+# anchors FILE: the fragment that each heading answers to.
+anchors() {
+    awk '/^```/ { fenced = !fenced } !fenced && /^#+ /' "$1" | sed 's/^#* //' |
+        tr '[:upper:]' '[:lower:]' | tr -cd 'a-z0-9 _\n-' | tr ' ' '-'
+}
+
+check_promises() {
+    for promise in $promises; do
+        grep -q "^## $promise " "$1/docs/INVARIANTS.md" ||
+            echo "docs/INVARIANTS.md: no heading for $promise"
+    done
+}
+
+check_plants() {
+    plants "$1" >"$t_dir/plants"
+    [ -s "$t_dir/plants" ] || echo "src/core/plant.h: no plant found"
+    while read -r plant; do
+        grep -qF "\`$plant\`" "$1/docs/INVARIANTS.md" ||
+            echo "docs/INVARIANTS.md: does not name the plant $plant"
+    done <"$t_dir/plants"
+}
+
+# check_link ROOT FILE TARGET
+check_link() {
+    case $3 in
+    http://* | https://* | mailto:*) return ;;
+    esac
+    path=${3%%#*}
+    target=$1/$(dirname "$2")/$path
+    [ -n "$path" ] || target=$1/$2
+    if [ ! -e "$target" ]; then
+        echo "$2: broken link to $3"
+    elif [ "$3" != "$path" ] && ! anchors "$target" | grep -qxF -e "${3#*#}"; then
+        echo "$2: broken link to $3: no such heading"
+    fi
+}
+
+check_links() {
+    documents "$1" | while read -r file; do
+        without_code "$1/$file" | grep -Eo '\]\([^) ]+\)' | sed 's/^](//; s/)$//' |
+            while read -r target; do check_link "$1" "$file" "$target"; done
+    done
+}
+
+# Paths as a reader would type them; a pattern like src/core/*.c must match something.
+check_paths() {
+    documents "$1" | while read -r file; do
+        grep -Eo "(^|[^A-Za-z0-9_./-])($folders)/[A-Za-z0-9_./*-]+" "$1/$file" |
+            sed 's|^[^a-z]||; s|[.]*$||' | sort -u |
+            while read -r path; do
+                # shellcheck disable=SC2086 # The pattern is meant to be expanded.
+                (cd "$1" && ls -d $path >/dev/null 2>&1) || echo "$file: there is no $path"
+            done
+    done
+}
+
+# code_words FILE: the words in `code` that look like names of ours: shared ones anywhere, and
+# static ones in the rows of the tables that say where a promise is kept, asserted and checked.
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+code_words() {
+    {
+        grep -Eo '`(tn|TN|sim|SIM|tenure|TENURE)_[A-Za-z0-9_]+`' "$1"
+        grep -E '^\| (kept by|asserted|checked by) ' "$1" | grep -Eo '`[a-z][a-z0-9_]*`'
+    } | tr -d '`' | sort -u
+}
+
+check_names() {
+    documents "$1" | while read -r file; do
+        code_words "$1/$file" | while read -r name; do
+            (cd "$1" && grep -rqswF -e "$name" --include='*.[ch]' src sim include) ||
+                echo "$file: the code has no $name"
+        done
+    done
+}
+
+check_all() {
+    check_promises "$1"
+    check_plants "$1"
+    check_links "$1"
+    check_paths "$1"
+    check_names "$1"
+}
+
+t_case "the documents are whole"
+check_all "$TENURE_ROOT" >"$t_dir/found"
+t_refute "$(cat "$t_dir/found")" [ -s "$t_dir/found" ]
+
+t_case "something was looked at"
+documents "$TENURE_ROOT" >"$t_dir/documents"
+t_check "the README" grep -qx './README.md' "$t_dir/documents"
+t_check "the promises" grep -qx 'docs/INVARIANTS.md' "$t_dir/documents"
+plants "$TENURE_ROOT" >"$t_dir/plants"
+t_check "every plant" [ "$(wc -l <"$t_dir/plants")" -eq \
+    "$(grep -c '^    X(' "$TENURE_ROOT/src/core/plant.h")" ]
+
+# A small tree with nothing wrong, to which each case adds one mistake.
+fresh() {
+    rm -rf "$t_dir/tree"
+    mkdir -p "$t_dir/tree/docs" "$t_dir/tree/src/core"
+    for promise in $promises; do
+        printf '## %s a promise\n\n' "$promise"
+    done >"$t_dir/tree/docs/INVARIANTS.md"
+    # shellcheck disable=SC2016 # The backquotes are Markdown's.
+    echo 'Plants: `no-latch`, `no-poll`. See [P1](#p1-a-promise), `src/core/plant.h`.' \
+        >>"$t_dir/tree/docs/INVARIANTS.md"
+    echo '[why](docs/INVARIANTS.md#w1-a-promise) [far](https://example.org/x.md)' \
+        >"$t_dir/tree/README.md"
+    printf '#define TN_PLANT_LIST(X) \\\n    X(NO_LATCH, "no-latch", "P6", "x") \\\n    %s\n' \
+        'X(NO_POLL, "no-poll", "P7", "y")' >"$t_dir/tree/src/core/plant.h"
+}
+
+# finds MESSAGE: exactly this is wrong with the tree.
+finds() {
+    check_all "$t_dir/tree" >"$t_dir/found"
+    t_check "found: $(cat "$t_dir/found")" [ "$(cat "$t_dir/found")" = "$1" ]
+}
+
+t_case "a tree without a mistake passes"
+fresh
+finds ''
+
+t_case "a missing promise is found"
+for promise in $promises; do
+    fresh
+    sed -i "/^## $promise /s/.*/## Something else/" "$t_dir/tree/docs/INVARIANTS.md"
+    check_all "$t_dir/tree" >"$t_dir/found"
+    t_check "$promise" grep -qx "docs/INVARIANTS.md: no heading for $promise" "$t_dir/found"
+done
+
+t_case "a missing plant is found"
+fresh
+sed -i 's/no-poll/no-pool/' "$t_dir/tree/docs/INVARIANTS.md"
+finds 'docs/INVARIANTS.md: does not name the plant no-poll'
+
+t_case "a list of plants that cannot be read is found"
+fresh
+echo '#define TN_PLANT_LIST(X)' >"$t_dir/tree/src/core/plant.h"
+finds 'src/core/plant.h: no plant found'
+
+t_case "a broken link is found"
+fresh
+echo 'See [the plan](docs/plan.md).' >>"$t_dir/tree/README.md"
+check_links "$t_dir/tree" >"$t_dir/found"
+t_check "message" grep -qx './README.md: broken link to docs/plan.md' "$t_dir/found"
+fresh
+echo 'See [P1](INVARIANTS.md#p1-exclusion).' >>"$t_dir/tree/docs/INVARIANTS.md"
+finds 'docs/INVARIANTS.md: broken link to INVARIANTS.md#p1-exclusion: no such heading'
+
+t_case "a path that does not exist is found"
+fresh
+echo 'It is in src/core/leases.c.' >>"$t_dir/tree/README.md"
+finds './README.md: there is no src/core/leases.c'
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+echo '| `sim/*.c` | the simulator |' >>"$t_dir/tree/README.md"
+finds './README.md: there is no sim/*.c'
+
+t_case "a name that the code does not have is found"
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+echo 'See `tn_session_begin` and `TN_PLANT_LIST`.' >>"$t_dir/tree/README.md"
+finds './README.md: the code has no tn_session_begin'
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+echo '| kept by | `src/core/plant.h`: `extended` |' >>"$t_dir/tree/docs/INVARIANTS.md"
+finds 'docs/INVARIANTS.md: the code has no extended'
+
+t_case "a link inside code is none"
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+printf 'Write `[text](x.md)`.\n\n    [text](y.md)\n\n```\n[text](z.md)\n```\n' \
+    >>"$t_dir/tree/README.md"
+finds ''
+
+t_done
