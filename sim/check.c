@@ -222,7 +222,7 @@ void sim_check_queued(struct sim_world *world, uint32_t name, const struct sim_w
 {
     struct sim_queue *queue = &world->store.queue[name];
     uint32_t room = 4 * world->config.waiter_limit;
-    if (world->config.nodes < 100 && find_in_queue(queue, waiter) != SIM_NOBODY)
+    if (find_in_queue(queue, waiter) != SIM_NOBODY)
         return;
     if (queue->first + queue->count >= room) {
         memmove(queue->list, queue->list + queue->first, queue->count * sizeof *queue->list);
@@ -284,6 +284,16 @@ void sim_check_accepted(struct sim_world *world, uint32_t name, uint64_t token)
 }
 
 /* --- P7 --------------------------------------------------------------------------------------- */
+
+void sim_check_one_leader(struct sim_world *world, uint32_t name)
+{
+    uint32_t leaders = 0;
+    for (uint32_t i = 0; i < world->config.nodes; i++)
+        leaders += sim_node_token(world, &world->nodes[i], name) != 0;
+    if (leaders > 1)
+        sim_violate(world, "P1", "%u lead %s long after everything was mended", leaders,
+                    sim_name(name));
+}
 
 void sim_check_led(struct sim_world *world, uint32_t name, const char *when)
 {

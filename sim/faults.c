@@ -39,22 +39,23 @@ static uint32_t pick_node(struct sim_world *world)
     return (uint32_t)tn_prng_below(&world->prng, world->config.nodes);
 }
 
-static void pause_node(struct sim_world *world)
+static void stop_node(struct sim_world *world, bool suspend)
 {
     uint32_t node = pick_node(world);
-    tenure_ns until = world->now + span(world, 3);
-    sim_trace_node(world, &world->nodes[node], "is stopped");
-    sim_node_pause(world, node, until, false);
-    sim_fired(world, SIM_FAULT_PAUSE);
+    sim_trace_node(world, &world->nodes[node],
+                   suspend ? "is suspended with its machine" : "is stopped");
+    sim_node_pause(world, node, world->now + span(world, 3), suspend);
+    sim_fired(world, suspend ? SIM_FAULT_SUSPEND : SIM_FAULT_PAUSE);
+}
+
+static void pause_node(struct sim_world *world)
+{
+    stop_node(world, false);
 }
 
 static void suspend_node(struct sim_world *world)
 {
-    uint32_t node = pick_node(world);
-    tenure_ns until = world->now + span(world, 3);
-    sim_trace_node(world, &world->nodes[node], "is suspended with its machine");
-    sim_node_pause(world, node, until, true);
-    sim_fired(world, SIM_FAULT_SUSPEND);
+    stop_node(world, true);
 }
 
 static void crash_node(struct sim_world *world)
@@ -195,14 +196,16 @@ static void resign(struct sim_world *world)
     uint32_t name = pick_name(world);
     if (world->leader[name] == SIM_NOBODY)
         return;
-    sim_node_tell(world, world->leader[name], name, TN_CLAIM_EV_RESIGN);
-    sim_fired(world, SIM_FAULT_RESIGN);
+    if (sim_node_tell(world, world->leader[name], name, TN_CLAIM_EV_RESIGN))
+        sim_fired(world, SIM_FAULT_RESIGN);
 }
 
 static void unready(struct sim_world *world)
 {
-    sim_node_tell(world, pick_node(world), pick_name(world), TN_CLAIM_EV_NOT_READY);
-    sim_fired(world, SIM_FAULT_NOT_READY);
+    uint32_t node = pick_node(world);
+    uint32_t name = pick_name(world);
+    if (sim_node_tell(world, node, name, TN_CLAIM_EV_NOT_READY))
+        sim_fired(world, SIM_FAULT_NOT_READY);
 }
 
 static void stall(struct sim_world *world)
@@ -230,9 +233,10 @@ static void cut_ttl(struct sim_world *world)
 /* Who rested or was not ready comes back, one at a time. */
 static void come_back(struct sim_world *world)
 {
-    uint32_t node = pick_node(world), name = pick_name(world);
-    sim_node_tell(world, node, name, TN_CLAIM_EV_READY);
-    sim_node_tell(world, node, name, TN_CLAIM_EV_CAMPAIGN);
+    uint32_t node = pick_node(world);
+    uint32_t name = pick_name(world);
+    (void)sim_node_tell(world, node, name, TN_CLAIM_EV_READY);
+    (void)sim_node_tell(world, node, name, TN_CLAIM_EV_CAMPAIGN);
 }
 
 void sim_fault_event(struct sim_world *world, const struct sim_event *event)
@@ -306,8 +310,8 @@ void sim_heal(struct sim_world *world)
         node->timer_at = TN_NEVER;
         for (uint32_t j = 0; j < world->config.names; j++) {
             node->seats[j].app.stalled = false;
-            sim_node_tell(world, i, j, TN_CLAIM_EV_READY);
-            sim_node_tell(world, i, j, TN_CLAIM_EV_CAMPAIGN);
+            (void)sim_node_tell(world, i, j, TN_CLAIM_EV_READY);
+            (void)sim_node_tell(world, i, j, TN_CLAIM_EV_CAMPAIGN);
         }
         sim_node_schedule(world, node);
     }

@@ -129,7 +129,7 @@ static void app_work(struct sim_world *world, struct sim_node *node, uint32_t na
     }
     if (!app->stalled && world->config.claim.stall_after > 0) {
         app->checked_in = sim_node_now(world, node);
-        sim_node_tell(world, node->index, name, TN_CLAIM_EV_CHECK_IN);
+        (void)sim_node_tell(world, node->index, name, TN_CLAIM_EV_CHECK_IN);
     }
     if (app->working)
         app_later(world, node, name, SIM_EV_APP, world->config.plan.ttl / 5);
@@ -175,6 +175,7 @@ static void carry_out(struct sim_world *world, struct sim_node *node, uint32_t n
         break;
     case TN_CLAIM_DO_READ:
         request.op = TN_OP_READ;
+        request.read = action->read;
         send_request(world, node, name, &request);
         break;
     case TN_CLAIM_DO_RELEASE:
@@ -338,6 +339,17 @@ void sim_node_schedule(struct sim_world *world, struct sim_node *node)
 
 /* --- Messages --------------------------------------------------------------------------------- */
 
+/* The store knows of fewer leases than this process leads: each has to be looked up. */
+static void compare_counts(struct sim_world *world, struct sim_node *node,
+                           const struct sim_event *event)
+{
+    uint32_t leads = 0;
+    for (uint32_t i = 0; i < world->config.names; i++)
+        leads += tn_claim_token(&node->seats[i].claim, node->clock.last) != 0;
+    if (event->answer == TN_ANSWER_OK && event->held_count < leads)
+        step_claims(world, node, TN_CLAIM_EV_DOUBT);
+}
+
 static void hear_session(struct sim_world *world, struct sim_node *node,
                          const struct sim_event *event)
 {
@@ -364,6 +376,7 @@ static void hear_session(struct sim_world *world, struct sim_node *node,
         heard.kind = TN_SESSION_EV_FAIL;
     }
     step_session(world, node, &heard);
+    compare_counts(world, node, event);
     sim_check_extended(world, node);
     if (heard.kind == TN_SESSION_EV_GONE)
         sim_check_gone(world, node);
@@ -387,6 +400,7 @@ static void hear_record(struct sim_world *world, struct sim_node *node,
     struct tn_claim_event observed = { .kind = TN_CLAIM_EV_OBSERVED,
                                        .gen = mine ? event->holder_gen : 0,
                                        .token = event->token,
+                                       .read = event->op == TN_OP_READ ? event->read : 0,
                                        .held = event->held,
                                        .mine = mine };
     if (!mine && event->token > seat->app.seen_token && event->token != seat->claim.token)
@@ -555,12 +569,12 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event)
     sim_node_schedule(world, node);
 }
 
-void sim_node_tell(struct sim_world *world, uint32_t index, uint32_t name,
+bool sim_node_tell(struct sim_world *world, uint32_t index, uint32_t name,
                    enum tn_claim_event_kind wish)
 {
     struct sim_node *node = &world->nodes[index];
     if (!node->up || world->now < node->paused_until)
-        return;
+        return false;
     read_clock(world, node);
     if (node->clock.last >= tn_session_wake_at(&node->session))
         step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_TICK });
@@ -568,6 +582,7 @@ void sim_node_tell(struct sim_world *world, uint32_t index, uint32_t name,
         node->seats[name].app.ready = wish == TN_CLAIM_EV_READY;
     step_claim(world, node, name, &(struct tn_claim_event) { .kind = wish });
     sim_node_schedule(world, node);
+    return true;
 }
 
 /* --- Life and death --------------------------------------------------------------------------- */

@@ -126,8 +126,10 @@ static uint32_t leader_of_first(const struct sim_world *world)
 
 static void check_all_led(struct sim_world *world, const char *when)
 {
-    for (uint32_t i = 0; i < world->config.names; i++)
+    for (uint32_t i = 0; i < world->config.names; i++) {
         sim_check_led(world, i, when);
+        sim_check_one_leader(world, i);
+    }
 }
 
 static void keep_through_failures(struct sim_world *world)
@@ -158,6 +160,7 @@ static void crash_leader(struct sim_world *world)
                               .life = leader->life,
                               .seq = leader->session.answered };
     sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
+    /* Followers had a request on its way to the store, perhaps, that has to be made again. */
     next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff);
 }
 
@@ -174,7 +177,7 @@ static void resign_leader(struct sim_world *world)
     sim_check_led(world, 0, "before the resignation");
     if (leader == SIM_NOBODY)
         return;
-    sim_node_tell(world, leader, 0, TN_CLAIM_EV_RESIGN);
+    (void)sim_node_tell(world, leader, 0, TN_CLAIM_EV_RESIGN);
     next_phase(world, bounds(world).failover_resign);
 }
 

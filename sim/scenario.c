@@ -137,7 +137,7 @@ static void handover_step(struct sim_world *world, uint32_t step)
         start(world, 2, TN_SEC(7));
     } else if (step == 1) {
         narrate(world, "a is asked to step down, as on every deployment");
-        sim_node_tell(world, A, 0, TN_CLAIM_EV_RESIGN);
+        (void)sim_node_tell(world, A, 0, TN_CLAIM_EV_RESIGN);
         later(world, TN_SEC(3));
     } else {
         end(world);
@@ -157,7 +157,7 @@ static void slow_start_step(struct sim_world *world, uint32_t step)
         start(world, 3, TN_MS(150));
     } else if (step == 1) {
         narrate(world, "b is up but still warming its caches: not ready");
-        sim_node_tell(world, B, 0, TN_CLAIM_EV_NOT_READY);
+        (void)sim_node_tell(world, B, 0, TN_CLAIM_EV_NOT_READY);
         later(world, TN_SEC(7));
     } else if (step == 2) {
         narrate(world, "a crashes");
@@ -165,7 +165,7 @@ static void slow_start_step(struct sim_world *world, uint32_t step)
         later(world, TN_SEC(16));
     } else if (step == 3) {
         narrate(world, "b is warm");
-        sim_node_tell(world, B, 0, TN_CLAIM_EV_READY);
+        (void)sim_node_tell(world, B, 0, TN_CLAIM_EV_READY);
         later(world, TN_SEC(1));
     } else {
         end(world);
@@ -200,16 +200,16 @@ static void restored_step(struct sim_world *world, uint32_t step)
     case 1:
         narrate(world, "a backup of the store is made");
         sim_store_backup(world);
-        sim_node_tell(world, A, 0, TN_CLAIM_EV_RESIGN);
+        (void)sim_node_tell(world, A, 0, TN_CLAIM_EV_RESIGN);
         later(world, TN_SEC(4));
         break;
     case 2:
-        sim_node_tell(world, world->leader[0], 0, TN_CLAIM_EV_RESIGN);
+        (void)sim_node_tell(world, world->leader[0], 0, TN_CLAIM_EV_RESIGN);
         later(world, TN_SEC(4));
         break;
     case 3:
         for (uint32_t i = 0; i < world->config.nodes; i++)
-            sim_node_tell(world, i, 0, TN_CLAIM_EV_CAMPAIGN);
+            (void)sim_node_tell(world, i, 0, TN_CLAIM_EV_CAMPAIGN);
         sim_store_restore(world);
         later(world, TN_SEC(12));
         break;
@@ -270,7 +270,7 @@ static void herd_step(struct sim_world *world, uint32_t step)
         later(world, TN_SEC(7));
     } else if (step == 1) {
         narrate(world, "the leader resigns; one candidate is woken, not a thousand");
-        sim_node_tell(world, world->leader[0], 0, TN_CLAIM_EV_RESIGN);
+        (void)sim_node_tell(world, world->leader[0], 0, TN_CLAIM_EV_RESIGN);
         later(world, TN_SEC(1));
     } else {
         end(world);

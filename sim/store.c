@@ -430,6 +430,7 @@ static void serve(struct sim_world *world, const struct sim_event *request)
         reply.ttl = result.ttl;
     reply.more = result.more;
     reply.seen = result.seen;
+    reply.held_count = result.held;
     reply.epoch = store->epoch[request->name];
     trace_served(world, request, &result);
     pass_on(world, &result, op.kind == TN_OP_RENEW || op.kind == TN_OP_OPEN ? &reply : NULL);

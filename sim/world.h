@@ -221,7 +221,8 @@ struct sim_event {
     bool held, more, wait, evident, stale;
     uint32_t node, name, incarnation, holder;
     uint64_t order; /* When it was sent, among all. */
-    uint64_t life, gen, seq, token, beat, seen, epoch, id;
+    uint64_t life, gen, seq, token, beat, seen, epoch, id, read;
+    uint32_t held_count;
     uint64_t holder_life, holder_gen;
     uint32_t holder_incarnation;
     tenure_ns ttl, sent_at;
@@ -320,8 +321,8 @@ void sim_node_crash(struct sim_world *world, uint32_t index);
 void sim_node_pause(struct sim_world *world, uint32_t index, tenure_ns until, bool suspend);
 /* Handle an event for a node: a message, its timer, its application. */
 void sim_node_event(struct sim_world *world, const struct sim_event *event);
-/* The application's wishes. */
-void sim_node_tell(struct sim_world *world, uint32_t node, uint32_t name,
+/* The application's wishes; false when it is down or stopped and has none. */
+bool sim_node_tell(struct sim_world *world, uint32_t node, uint32_t name,
                    enum tn_claim_event_kind wish);
 tenure_ns sim_node_now(const struct sim_world *world, const struct sim_node *node);
 /* The token with which @node may act on @name this very instant, or 0. */
@@ -369,6 +370,8 @@ void sim_check_dequeued(struct sim_world *world, uint32_t name, const struct sim
 void sim_check_session_over(struct sim_world *world, uint32_t node, uint64_t life);
 void sim_check_turn(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
 void sim_check_accepted(struct sim_world *world, uint32_t name, uint64_t token);
+/* After everything was mended: epochs are no excuse any more. */
+void sim_check_one_leader(struct sim_world *world, uint32_t name);
 void sim_check_led(struct sim_world *world, uint32_t name, const char *when);
 
 /* --- phases.c --- */

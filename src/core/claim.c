@@ -53,8 +53,12 @@ static void move(struct tn_claim *claim, enum tn_claim_state state)
 
 static tenure_ns jittered(struct tn_claim *claim, tenure_ns span)
 {
-    tenure_ns most = span / TN_PPM * claim->config->jitter_ppm;
-    return span - (tenure_ns)tn_prng_below(&claim->prng, (uint64_t)most + 1);
+    return tn_plan_jittered(&claim->prng, span, claim->config->jitter_ppm);
+}
+
+static void read_record(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    add(out, TN_CLAIM_DO_READ)->read = ++claim->reads;
 }
 
 /* R1: only who could lead at once may acquire; and never beside work that has not stopped (P5). */
@@ -189,6 +193,7 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
     if (!tn_session_valid(claim->session, claim->now))
         return; /* Too late: the store lets it go together with the session. */
     claim->token = event->token;
+    claim->first_read = claim->reads + 1;
     claim->lost = false;
     claim->queued = false;
     if (!wants(claim)) {
@@ -294,18 +299,23 @@ static void session_lost(struct tn_claim *claim, struct tn_claim_actions *out)
     }
 }
 
+/* The lease is gone from the store, and the session goes on. */
+static void taken_away(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
+{
+    if (leads(claim))
+        lose_early(claim, reason, out);
+    else if (claim->state == TN_CLAIM_RAISING)
+        refuse(claim, reason, out);
+}
+
 static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
 {
     if (TN_PLANT(REVOKE_IGNORED))
         return;
     if (token > claim->revoked_token)
         claim->revoked_token = token;
-    if (claim->token != token || token == 0)
-        return;
-    if (leads(claim))
-        lose_early(claim, TN_REASON_REVOKED, out);
-    else if (claim->state == TN_CLAIM_RAISING)
-        refuse(claim, TN_REASON_REVOKED, out);
+    if (claim->token == token && token != 0)
+        taken_away(claim, TN_REASON_REVOKED, out);
 }
 
 static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *event,
@@ -321,6 +331,16 @@ static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *eve
     action->held = event->held;
 }
 
+/* Somebody else's record, or none, while we hold: deleted, given away, or restored under us. From a
+ * watch only a token as high as ours proves it, since the word may be older than our term; a read
+ * that was sent within the term proves it whatever it says. */
+static bool is_proof_of_loss(const struct tn_claim *claim, const struct tn_claim_event *event)
+{
+    if (TN_PLANT(REVOKE_IGNORED))
+        return false;
+    return event->token >= claim->token || (event->read != 0 && event->read >= claim->first_read);
+}
+
 /* What the record says, from a watch or a read; perhaps old, so tokens decide what it proves. */
 static void observed(struct tn_claim *claim, const struct tn_claim_event *event,
                      struct tn_claim_actions *out)
@@ -333,12 +353,10 @@ static void observed(struct tn_claim *claim, const struct tn_claim_event *event,
     }
     if (event->token > claim->high_token && event->token != claim->token)
         claim->high_token = event->token;
-    if (claim->token > 0 && event->token >= claim->token && !TN_PLANT(REVOKE_IGNORED)) {
-        /* Deleted or given away under us: somebody went round the lease's rules. */
-        if (leads(claim))
-            lose_early(claim, TN_REASON_REVOKED, out);
-        else if (claim->state == TN_CLAIM_RAISING)
-            refuse(claim, TN_REASON_REVOKED, out);
+    if (claim->token > 0 && is_proof_of_loss(claim, event)) {
+        taken_away(claim,
+                   event->token < claim->token ? TN_REASON_TOKEN_REGRESSED : TN_REASON_REVOKED,
+                   out);
         return;
     }
     if (!event->held && claim->state == TN_CLAIM_WATCHING && !claim->queued && wants(claim))
@@ -379,10 +397,10 @@ static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
         if (wants(claim) && (claim->queued || !claim->config->observed)) {
             acquire(claim, out);  /* Doubles as a read: a queued one keeps its place. */
             if (claim->unsettled) /* The holder may be a stray grant of our own: look. */
-                add(out, TN_CLAIM_DO_READ);
+                read_record(claim, out);
         } else if (wants(claim) || claim->unsettled) {
             watch(claim, claim->queued, claim->config->poll_every);
-            add(out, TN_CLAIM_DO_READ);
+            read_record(claim, out);
         }
         break;
     case TN_CLAIM_ACQUIRING:
@@ -432,7 +450,7 @@ static void campaign(struct tn_claim *claim, struct tn_claim_actions *out)
     if (claim->state == TN_CLAIM_WATCHING && !claim->queued && wants(claim)) {
         if (claim->config->observed) {
             watch(claim, false, claim->config->poll_every);
-            add(out, TN_CLAIM_DO_READ);
+            read_record(claim, out);
         } else {
             acquire(claim, out);
         }
@@ -504,6 +522,10 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
     case TN_CLAIM_EV_REVOKED:
         revoked(claim, event->token, out);
         break;
+    case TN_CLAIM_EV_DOUBT:
+        if (leads(claim) && !TN_PLANT(DOUBT_IGNORED))
+            read_record(claim, out);
+        break;
     default:
         TN_ASSERT(event->kind == TN_CLAIM_EV_OBSERVED);
         observed(claim, event, out);
@@ -534,6 +556,7 @@ void tn_claim_step(struct tn_claim *claim, tenure_ns now, const struct tn_claim_
     case TN_CLAIM_EV_OBSERVED:
     case TN_CLAIM_EV_RELEASED:
     case TN_CLAIM_EV_REVOKED:
+    case TN_CLAIM_EV_DOUBT:
         hear_store(claim, event, ret_actions);
         break;
     default:

@@ -71,6 +71,7 @@ enum tn_claim_event_kind {
     TN_CLAIM_EV_OBSERVED, /* The record: @token, @held, and if by us, @mine and @gen. */
     TN_CLAIM_EV_RELEASED, /* @gen holds nothing and waits for nothing (any more). */
     TN_CLAIM_EV_REVOKED,  /* An operator took @token away. */
+    TN_CLAIM_EV_DOUBT,    /* The store counts fewer leases of ours than we hold: look it up. */
     /* From the fences. */
     TN_CLAIM_EV_RAISED, /* They are up at @token. */
     TN_CLAIM_EV_STALE,  /* They already stand higher, at @token. */
@@ -82,11 +83,12 @@ struct tn_claim_event {
     uint64_t token;
     bool held;
     bool mine;
+    uint64_t read; /* OBSERVED: of the DO_READ that it answers; 0: nobody asked. */
 };
 
 enum tn_claim_action_kind {
     TN_CLAIM_DO_ACQUIRE, /* Ask for the lease under the secret of @gen; repeating it is harmless. */
-    TN_CLAIM_DO_READ,    /* Read the record; answer with OBSERVED. */
+    TN_CLAIM_DO_READ,    /* Read the record; answer with OBSERVED and the same @read. */
     TN_CLAIM_DO_RELEASE, /* Give back exactly (@gen, @token); token 0: whatever it has. */
     TN_CLAIM_DO_RAISE,   /* Raise the fences to @token; @gen comes back with the answer. */
     TN_CLAIM_DO_WON,     /* Tell the application: it leads with @token. */
@@ -101,6 +103,7 @@ struct tn_claim_action {
     enum tn_reason reason;
     uint64_t gen;
     uint64_t token;
+    uint64_t read;
     bool held;
 };
 
@@ -124,6 +127,8 @@ struct tn_claim {
     uint64_t high_token;    /* The highest token seen that was not this term's. */
     uint64_t revoked_token; /* The highest token known to be revoked. */
     uint64_t leader_token;  /* What DO_LEADER last told. */
+    uint64_t reads;         /* The number of the newest DO_READ. */
+    uint64_t first_read;    /* The first one sent within the present term. */
     enum tn_claim_state state;
     bool leader_held;
     bool campaigning;

@@ -39,7 +39,8 @@ struct tn_session_record {
     uint32_t heap_at; /* 0: not in the heap. */
     uint32_t chain;   /* Next in the hash bucket, or in the free list. */
     struct tn_table_text label;
-    uint32_t revoked; /* Leases in state REVOKED. */
+    uint32_t held;    /* Leases of this session. */
+    uint32_t revoked; /* Those of them in state REVOKED. */
     bool closed;      /* Over, whatever the clock says. */
 };
 

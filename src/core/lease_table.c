@@ -81,6 +81,7 @@ static void grant(struct tn_table *table, uint32_t lease, uint32_t session,
     record->state = TN_LEASE_HELD;
     record->session = session;
     record->term = *term;
+    tn_session_at(table, session)->held++;
     tn_lease_chain(table, lease);
 }
 
@@ -118,6 +119,7 @@ static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *res
 {
     struct tn_lease_record *record = tn_lease_at(table, lease);
     TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
+    tn_session_at(table, record->session)->held--;
     if (record->state == TN_LEASE_REVOKED)
         tn_session_at(table, record->session)->revoked--;
     tn_lease_unchain(table, lease);
@@ -216,6 +218,7 @@ static void renew(struct tn_table *table, uint32_t session, const struct tn_op *
     extend(table, session);
     result->answer = TN_ANSWER_OK;
     result->ttl = record->ttl;
+    result->held = record->held;
     /* More seen than there were: this is a restored backup, and it counts on from there. */
     uint64_t seen = op->seen <= record->revocations ? op->seen : 0;
     if (op->seen > record->revocations)
@@ -498,6 +501,7 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
     ret_result->token = 0;
     ret_result->ttl = 0;
     ret_result->seen = 0;
+    ret_result->held = 0;
     ret_result->more = false;
     ret_result->lease = 0;
     ret_result->count = 0;

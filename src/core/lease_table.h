@@ -117,6 +117,7 @@ struct tn_result {
     uint64_t token;
     tenure_ns ttl;  /* OPEN, RENEW. */
     uint64_t seen;  /* OPEN, RENEW: revocations noticed up to here, this reply's included. */
+    uint32_t held;  /* OPEN, RENEW: how many leases the session has, revoked ones included. */
     bool more;      /* RENEW: more revocations than fit are waiting; ask again before extending. */
     uint32_t lease; /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
     uint32_t count;

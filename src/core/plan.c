@@ -294,3 +294,10 @@ void tn_plan_timing(const struct tn_plan *plan, tenure_ns ttl, struct tn_timing 
         .jitter_ppm = agreed.jitter_ppm,
     };
 }
+
+tenure_ns tn_plan_jittered(struct tn_prng *prng, tenure_ns span, uint32_t jitter_ppm)
+{
+    tenure_ns most_off = scale_down(span, jitter_ppm, TN_PPM);
+    TN_ASSERT(jitter_ppm <= TN_PPM);
+    return span - tn_prng_range(prng, 0, most_off);
+}

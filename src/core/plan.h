@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/prng.h"
 #include "base/time.h"
 
 #define TN_PPM 1000000
@@ -106,6 +107,9 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
 /* The value of @knob nearest to the present one with which the plan is safe, all else unchanged.
  * In nanoseconds, or ppm for TN_KNOB_RHO. False when no value of that knob helps. */
 bool tn_plan_mend(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t *ret_value);
+
+/* @span, shortened at random by up to @jitter_ppm of it: earlier is always safe, later is not. */
+tenure_ns tn_plan_jittered(struct tn_prng *prng, tenure_ns span, uint32_t jitter_ppm);
 
 /* The timing for the TTL that the store agreed to, which may differ from the one asked for. */
 void tn_plan_timing(const struct tn_plan *plan, tenure_ns ttl, struct tn_timing *ret_timing);

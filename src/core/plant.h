@@ -27,6 +27,7 @@
     X(DRAIN_FORGOTTEN, "drain-forgotten", "P5", "campaigns again while the old work still runs")   \
     X(REVOKE_IGNORED, "revoke-ignored", "P1", "a revoked holder goes on")                          \
     X(REVOKE_FORGOTTEN, "revoke-forgotten", "P1", "a revocation that overtakes its grant is lost") \
+    X(DOUBT_IGNORED, "doubt-ignored", "P1", "a lease that vanished from the store is not missed")  \
     X(NO_HIGH_WATER, "no-high-water", "P2", "leads with a token below one already seen")           \
     X(NOT_READY_WINS, "not-ready-wins", "R1", "a candidate that is not ready acquires")            \
     X(WON_TWICE, "won-twice", "W1", "a repeated grant is told to the application again")           \

@@ -68,11 +68,9 @@ static bool is_kept_alive(const struct tn_session *session)
     return session->state == TN_SESSION_LIVE || session->state == TN_SESSION_JEOPARDY;
 }
 
-/* @span, shortened by up to the jitter's share: earlier is always safe, later is not. */
 static tenure_ns jittered(struct tn_session *session, tenure_ns span)
 {
-    tenure_ns most = span / TN_PPM * session->timing.jitter_ppm;
-    return span - (tenure_ns)tn_prng_below(&session->prng, (uint64_t)most + 1);
+    return tn_plan_jittered(&session->prng, span, session->timing.jitter_ppm);
 }
 
 static void send_attempt(struct tn_session *session, struct tn_session_actions *out)

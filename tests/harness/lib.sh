@@ -12,6 +12,9 @@
 # t_run COMMAND...     runs it; then $t_status, and the files $t_out and $t_err
 # t_check WHAT CMD...  the case fails unless CMD succeeds; later checks still run
 # t_refute WHAT CMD... the case fails if CMD succeeds
+# t_ends STATUS        the last t_run ended so, and said nothing on stderr
+# t_prints WORDS       it printed WORDS on stdout
+# t_bad WORDS CMD...   runs CMD: exit 64, nothing on stdout, one line with WORDS on stderr
 # t_fail WHAT          the case fails
 # t_skip REASON        the case is skipped; its later checks are not run
 # t_done               prints the summary and exits; a script that ends without it has failed
@@ -80,6 +83,24 @@ t_refute() {
     if ! t_verdict_is skipped && "$@"; then
         t_fail "$t_what: expected to fail: $*"
     fi
+}
+
+t_ends() {
+    t_check "exit status is $1, not $t_status" [ "$t_status" -eq "$1" ]
+    t_refute "stderr is empty" [ -s "$t_err" ]
+}
+
+t_prints() { t_check "prints $1" grep -qF -e "$1" "$t_out"; }
+
+t_bad() {
+    t_words=$1
+    shift
+    t_run "$@"
+    t_check "$*: exit status is 64, not $t_status" [ "$t_status" -eq 64 ]
+    t_refute "$*: stdout is empty" [ -s "$t_out" ]
+    t_check "$*: one line on stderr" [ "$(wc -l <"$t_err")" -eq 1 ]
+    t_check "$*: at most 500 characters" [ "$(wc -c <"$t_err")" -le 501 ]
+    t_check "$*: says why" grep -qF -e "$t_words" "$t_err"
 }
 
 t_skip() {

@@ -585,3 +585,31 @@ TEST(a_vacancy_that_overtook_the_refusal_is_not_waited_for)
               "");
     CHECK_STR(in_state(), "watching");
 }
+
+static const char *reads(int64_t at_ms, uint64_t read, uint64_t token, bool held)
+{
+    return feed(at_ms,
+                (struct tn_claim_event) {
+                    .kind = TN_CLAIM_EV_OBSERVED, .token = token, .held = held, .read = read });
+}
+
+TEST(a_leader_in_doubt_looks_its_lease_up_and_goes_if_it_is_not_there)
+{
+    reach_holding(); /* Token 5. */
+    CHECK_STR(hears(2000, TN_CLAIM_EV_DOUBT), "read");
+    CHECK_STR(reads(2100, 1, 3, false), "leader t3 gone, lost t5 token-regressed");
+    CHECK_STR(in_state(), "draining");
+}
+
+TEST(a_lower_token_that_nobody_asked_for_proves_nothing)
+{
+    reach_holding();
+    CHECK_STR(reads(2100, 0, 3, true), "leader t3 holds");
+    CHECK_STR(in_state(), "holding");
+}
+
+TEST(a_follower_has_no_doubts)
+{
+    reach_waiting();
+    CHECK_STR(hears(700, TN_CLAIM_EV_DOUBT), "");
+}
