@@ -442,7 +442,7 @@ static void hear_acquire(struct sim_world *world, struct sim_node *node,
         heard.kind = TN_CLAIM_EV_FAILED;
     }
     step_claim(world, node, event->name, &heard);
-    if (event->answer == TN_ANSWER_QUEUED || event->answer == TN_ANSWER_HELD)
+    if (event->answer != TN_ANSWER_GRANTED && event->held)
         hear_record(world, node, event);
 }
 

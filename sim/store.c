@@ -137,13 +137,14 @@ void sim_store_crash(struct sim_world *world, tenure_ns back_at)
     sim_at(world, back_at, &event);
 }
 
-/* Every session that was alive gets its full TTL again, in the model as in the table. */
-static void renew_lives(struct sim_world *world)
+/* Every session that was alive gets its full TTL again, in the model as in the table; after a
+ * restore any session may be, since it may have been alive when the backup was made. */
+static void renew_lives(struct sim_world *world, bool restored)
 {
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         for (uint32_t j = 0; j < SIM_LIVES; j++) {
             struct sim_life *life = &world->store.lives[i][j];
-            bool over = life->over_at <= world->store.stepped_at;
+            bool over = life->over_at <= world->store.stepped_at && !restored;
             life->over_at = over ? 0 : sim_store_now(world) + life->ttl;
         }
     }
@@ -151,7 +152,7 @@ static void renew_lives(struct sim_world *world)
         world->store.queue[i].count = 0;
 }
 
-static void come_up(struct sim_world *world)
+static void come_up(struct sim_world *world, bool restored)
 {
     struct sim_store *store = &world->store;
     /* A machine that boots again has another clock. */
@@ -161,7 +162,7 @@ static void come_up(struct sim_world *world)
     store->down_since = TN_NEVER;
     store->timer_at = TN_NEVER;
     tn_table_restart(store->table, sim_store_now(world));
-    renew_lives(world);
+    renew_lives(world, restored);
     sim_trace_other(world, "store",
                     "is back: every session has a full TTL again, every token its "
                     "place");
@@ -188,7 +189,7 @@ void sim_store_restore(struct sim_world *world)
     sim_trace_other(world, "store", "is restored from a backup; its last token is %llu again",
                     (unsigned long long)tn_table_token(store->table));
     store->up = false;
-    come_up(world);
+    come_up(world, true);
 }
 
 static void step_table(struct sim_world *world, const struct tn_op *op,
@@ -509,7 +510,7 @@ void sim_store_event(struct sim_world *world, const struct sim_event *event)
     struct sim_store *store = &world->store;
     if (event->kind == SIM_EV_STORE_UP) {
         if (!store->up)
-            come_up(world);
+            come_up(world, false);
         return;
     }
     if (!store->up)
