@@ -103,13 +103,13 @@ static void release(struct tn_claim *claim, struct tn_claim_actions *out)
     action->token = claim->token;
 }
 
-/* The generation is used up: nothing of it is held or waited for, as far as the store told. After
- * a term the next campaign may begin at once; after a refusal it waits, so as not to run in
- * circles. */
+/* The generation is used up: nothing of it is held or waited for, as far as the store told. The
+ * next campaign may begin at once; only after a refusal it waits, so as not to run in circles. */
 static void finish(struct tn_claim *claim)
 {
-    tenure_ns wait = claim->lost ? 0 : claim->config->poll_every;
+    tenure_ns wait = claim->refused || !wants(claim) ? claim->config->poll_every : 0;
 
+    claim->refused = false;
     if (claim->token > claim->high_token)
         claim->high_token = claim->token;
     claim->token = 0;
@@ -122,6 +122,8 @@ static void finish(struct tn_claim *claim)
         claim->give_up_at = TN_NEVER;
     } else {
         watch(claim, false, wait);
+        if (!wants(claim) && !claim->unsettled)
+            claim->retry_at = TN_NEVER; /* Nothing to wait for. */
     }
 }
 
@@ -132,6 +134,7 @@ static void refuse(struct tn_claim *claim, enum tn_reason reason, struct tn_clai
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_REFUSED);
     action->reason = reason;
     action->token = claim->token;
+    claim->refused = true;
     release(claim, out);
 }
 
@@ -289,14 +292,11 @@ static void session_lost(struct tn_claim *claim, struct tn_claim_actions *out)
     if (leads(claim))
         lose(claim, claim->session->reason, out);
     claim->queued = false;
-    if (claim->state == TN_CLAIM_DRAINING) {
+    if (claim->state == TN_CLAIM_WATCHING)
+        claim->gen++; /* Of whatever is on its way nothing may be taken for the next life's. */
+    else
         finish(claim);
-    } else if (claim->state == TN_CLAIM_WATCHING) {
-        claim->gen++;
-        claim->retry_at = TN_NEVER;
-    } else {
-        finish(claim);
-    }
+    claim->retry_at = TN_NEVER; /* Until the session is live again. */
 }
 
 /* The lease is gone from the store, and the session goes on. */

@@ -135,6 +135,7 @@ struct tn_claim {
     bool ready;
     bool queued;    /* WATCHING: in the store's queue, which wakes us. */
     bool lost;      /* P6: the present term is over, latched. */
+    bool refused;   /* The present grant was not taken. */
     bool owed;      /* The lost term still has to be released. */
     bool working;   /* The application was told WON and has not said DRAINED. */
     bool unsettled; /* An acquire may arrive at the store yet; look out for a stray grant. */
