@@ -1,8 +1,8 @@
 /* clock.h - the only clock that is read: CLOCK_BOOTTIME, which counts suspend.
  *
  * An instant means something only in its domain: one boot of one kernel, seen from one time
- * namespace. Instants that are kept in files carry the domain's name and are compared with no other.
- * Tests bring a clock of their own.
+ * namespace. Instants that are kept in files carry the domain's name and are compared with no
+ * other. Tests bring a clock of their own.
  * Threads: any. Never blocks. */
 #ifndef TN_RUNTIME_CLOCK_H
 #define TN_RUNTIME_CLOCK_H
