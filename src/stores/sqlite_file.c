@@ -204,8 +204,9 @@ int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr)
 
 /* --- A new store ---------------------------------------------------------------------------- */
 
-/* SQLite would play an old journal back into the new file. And an empty one, which every store
- * keeps beside it, means that there was a store: to begin again with token 1 would break P2. */
+/* SQLite would play an old journal back into the new file. And one that is done with, which every
+ * store keeps beside it, means that there was a store: to begin again with token 1 would break P2.
+ * */
 static int check_remains(const char *path, struct tn_text *reterr)
 {
     char journal[PATH_MAX + 16];

@@ -8,12 +8,13 @@
 
 #include "stores/sqlite_private.h"
 
-/* The journal is a rollback journal that is truncated and flushed: that flush is the commit. DELETE
- * would need the directory to be flushed as well (EXTRA does that), and WAL loses data in a race of
- * writer and checkpoint before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug). */
-static const char pragmas[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=EXTRA;"
-                              "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
-                              "PRAGMA temp_store=MEMORY;";
+/* The journal is a rollback journal that stays in place: the flush after its header was zeroed is
+ * the commit. DELETE would need the directory to be flushed as well (EXTRA does that), TRUNCATE
+ * makes the filesystem allocate anew each time, and WAL loses data in a race of writer and
+ * checkpoint before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug). */
+static const char pragmas[] = "PRAGMA journal_mode=PERSIST; PRAGMA journal_size_limit=1048576;"
+                              "PRAGMA synchronous=EXTRA; PRAGMA trusted_schema=OFF;"
+                              "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;";
 
 /* A small file is checked as a whole; a large one would take too long at every start. */
 enum { CHECK_PAGES = 256 };
@@ -46,7 +47,7 @@ static int configure(struct tn_sqlite *store)
         rc = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = ask(store, "PRAGMA journal_mode", answer, sizeof answer);
-    if (rc == SQLITE_OK && strcmp(answer, "truncate") != 0)
+    if (rc == SQLITE_OK && strcmp(answer, "persist") != 0)
         rc = SQLITE_BUSY; /* Somebody has it open in another mode. */
     if (rc == SQLITE_OK)
         rc = ask(store, "PRAGMA page_count", answer, sizeof answer);
