@@ -164,7 +164,12 @@ enum tn_colour { TN_PLAIN, TN_BOLD, TN_DIM, TN_GREEN, TN_RED, TN_YELLOW, TN_COLO
 const char *tn_cli_colour(enum tn_colour colour);
 
 /* The verbs: one prototype here, one line in main.c's table. */
+int tn_cli_acquire(int argc, char **argv);
+int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
+int tn_cli_release(int argc, char **argv);
+int tn_cli_renew(int argc, char **argv);
 int tn_cli_sim(int argc, char **argv);
+int tn_cli_status(int argc, char **argv);
 
 #endif

@@ -19,6 +19,11 @@ static const struct verb {
     int (*run)(int argc, char **argv);
     const char *summary;
 } verbs[] = {
+    { "status", tn_cli_status, "who leads" },
+    { "list", tn_cli_list, "all names of a store" },
+    { "acquire", tn_cli_acquire, "take a lease, for scripts" },
+    { "renew", tn_cli_renew, "prolong a lease that acquire took" },
+    { "release", tn_cli_release, "give a lease back that acquire took" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };

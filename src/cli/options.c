@@ -91,17 +91,18 @@ static bool read_duration(struct tn_option *option, const char *value, struct tn
 
 static bool read_u64(struct tn_option *option, const char *value, struct tn_text *reterr)
 {
-    /* A number that does not fit is larger than any limit. */
+    /* A number that does not fit is larger than any limit, the largest of all included. */
     bool plain = value[0] != '0' && value[digits(value)] == '\0';
     uint64_t number = UINT64_MAX;
+    bool fits = tn_u64_parse(value, &number) == 0;
 
-    if (tn_u64_parse(value, &number) < 0 && !plain) {
+    if (!fits && !plain) {
         blame(reterr, option, value);
         tn_text_add(reterr, " is not a whole number; write digits only");
         return false;
     }
-    if (number < option->least || number > option->most) {
-        bool small = number < option->least;
+    if (!fits || number < option->least || number > option->most) {
+        bool small = fits && number < option->least;
         blame(reterr, option, value);
         tn_text_addf(reterr, " is too %s; give at %s %" PRIu64, small ? "small" : "large",
                      small ? "least" : "most", small ? option->least : option->most);

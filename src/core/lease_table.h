@@ -21,11 +21,11 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/name.h"
 #include "base/secret.h"
 #include "base/time.h"
 
 #define TN_TABLE_NOTICES 8
-#define TN_NAME_MAX 255
 
 struct tn_table; /* Lives at the start of the caller's block. */
 

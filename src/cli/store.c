@@ -1,0 +1,305 @@
+/* store.c - the store behind the verbs: found by its URL, asked, and its answers shown.
+ *
+ * Happy path: the URL names a scheme, the rest a path; the file is opened. What can fail: the URL
+ * (exit 64, and no file is made), and the store (69, or 77 when it is not ours to open). */
+#define _GNU_SOURCE
+#include "cli/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/duration.h"
+#include "base/time.h"
+
+/* A lease as JSON: name and label, each byte of them escaped, and the rest. */
+enum { LINE = 4096 };
+
+#define RETRY_EVERY TN_MS(250)
+
+int tn_cli_store_fail(const char *verb, int error, const char *text)
+{
+    int status = TN_EXIT_UNAVAILABLE;
+
+    if (error == TENURE_E_DENIED)
+        status = TN_EXIT_DENIED;
+    else if (error == TENURE_E_INVALID)
+        status = TN_EXIT_USAGE;
+    return tn_cli_fail(status, verb, "%s", text[0] != '\0' ? text : tenure_strerror(error));
+}
+
+/* --- The URL -------------------------------------------------------------------------------- */
+
+/* The state directory: XDG_STATE_HOME if it is absolute, as its specification demands, else
+ * .local/state at home. Empty when there is no home. */
+static const char *state_folder(char *buf, size_t size)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+
+    buf[0] = '\0';
+    if (state != NULL && state[0] == '/') {
+        (void)snprintf(buf, size, "%s", state);
+        return buf;
+    }
+    if (home == NULL || home[0] != '/') {
+        const struct passwd *user = getpwuid(geteuid());
+        home = user != NULL ? user->pw_dir : NULL;
+    }
+    if (home != NULL && home[0] == '/')
+        (void)snprintf(buf, size, "%s/.local/state", home);
+    return buf;
+}
+
+/* Make the missing folders of @path, for this user alone. A failure shows when the file is made. */
+static void make_folders(char *path)
+{
+    for (char *c = path + 1; *c != '\0'; c++) {
+        if (*c != '/')
+            continue;
+        *c = '\0';
+        (void)mkdir(path, 0700);
+        *c = '/';
+    }
+}
+
+static int default_path(const char *verb, bool create, char *ret_path)
+{
+    char state[PATH_MAX - 32];
+
+    if (state_folder(state, sizeof state)[0] == '\0')
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "no home directory for the default store; give --store sqlite:PATH");
+    (void)snprintf(ret_path, PATH_MAX, "%s/tenure/tenure.db", state);
+    if (create)
+        make_folders(ret_path);
+    return -1;
+}
+
+/* sqlite:PATH, also as sqlite:///PATH; a host has no meaning. */
+static int path_of(const char *verb, const char *url, bool create, char *ret_path)
+{
+    static const char scheme[] = "sqlite:";
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+    const char *path = url + sizeof scheme - 1;
+
+    tn_text_init(&text, buf, sizeof buf);
+    tn_text_add(&text, "--store: ");
+    tn_cli_quote(&text, url);
+    if (strncmp(url, scheme, sizeof scheme - 1) != 0)
+        tn_text_add(&text, " is not a store that this tenure knows; write sqlite:PATH");
+    else if (path[0] == '\0')
+        return default_path(verb, create, ret_path);
+    else if (strncmp(path, "//", 2) == 0 && path[2] != '/')
+        tn_text_add(&text, " names a host; write sqlite:PATH, the file is on this one");
+    else if (strlen(path) >= PATH_MAX)
+        tn_text_add(&text, " is too long");
+    else {
+        (void)snprintf(ret_path, PATH_MAX, "%s",
+                       path[0] == '/' && path[1] == '/' ? path + 2 : path);
+        return -1;
+    }
+    return tn_cli_fail(TN_EXIT_USAGE, verb, "%s", buf);
+}
+
+/* The folder of the default store may be missing as well; then nothing was ever held. */
+static bool is_missing(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
+int tn_cli_store_open(const char *verb, const char *url, bool create, tenure_ns wait,
+                      struct tn_cli_store *ret_store)
+{
+    struct tn_cli_store store = { .verb = verb };
+    struct tn_sqlite_options options = { .clock = &store.clock, .create = create };
+    char path[PATH_MAX];
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    if (url == NULL)
+        url = getenv("TENURE_STORE");
+    if (url == NULL || url[0] == '\0')
+        url = "sqlite:";
+    int status = path_of(verb, url, create, path);
+    if (status >= 0)
+        return status;
+    int rc = tn_clock_init(&store.clock);
+    if (rc < 0)
+        return tn_cli_store_fail(verb, rc, "/proc does not tell which boot this is");
+    store.start = tn_clock_now(&store.clock);
+    while (create || !is_missing(path)) {
+        tn_text_init(&error, buf, sizeof buf);
+        rc = tn_sqlite_open(path, &options, &store.sqlite, &error);
+        if (rc != TENURE_E_UNAVAILABLE || tn_clock_now(&store.clock) - store.start >= wait)
+            break;
+        tn_clock_pause(RETRY_EVERY);
+    }
+    if (rc < 0 && !(rc == TENURE_E_NOT_HELD && !create))
+        return tn_cli_store_fail(verb, rc, buf);
+    *ret_store = store;
+    return -1;
+}
+
+void tn_cli_store_close(struct tn_cli_store *store)
+{
+    tn_sqlite_close(store->sqlite);
+    store->sqlite = NULL;
+}
+
+int tn_cli_step(struct tn_cli_store *store, const struct tn_op *op,
+                struct tn_sqlite_result *ret_result)
+{
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    TN_ASSERT(store->sqlite != NULL);
+    tn_text_init(&error, buf, sizeof buf);
+    int rc = tn_sqlite_step(store->sqlite, op, ret_result, &error);
+    return rc < 0 ? tn_cli_store_fail(store->verb, rc, buf) : -1;
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+int tn_cli_name(const struct tn_command *command, const char **ret_name)
+{
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+    const char *reason;
+
+    if (command->rest_count == 0)
+        return tn_cli_fail(TN_EXIT_USAGE, command->verb,
+                           "the name of the lease is missing, as in 'tenure %s nightly-report'",
+                           command->verb);
+    const char *name = command->rest[0];
+    if (tn_name_check(name, strlen(name), &reason) == 0) {
+        *ret_name = name;
+        return -1;
+    }
+    tn_text_init(&text, buf, sizeof buf);
+    tn_cli_quote(&text, name);
+    tn_text_addf(&text, " is not a name: %s", reason);
+    return tn_cli_fail(TN_EXIT_USAGE, command->verb, "%s", buf);
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int tn_cli_secret(const char *verb, const char *text, struct tn_op *op)
+{
+    uint8_t bytes[sizeof op->session.bytes + sizeof op->term.bytes];
+    bool good = true;
+
+    if (text == NULL)
+        text = getenv("TENURE_SECRET");
+    if (text == NULL || text[0] == '\0')
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "the secret is missing; put what acquire gave into TENURE_SECRET");
+    good = strlen(text) == 2 * sizeof bytes;
+    for (size_t i = 0; good && i < sizeof bytes; i++) {
+        int high = digit(text[2 * i]);
+        int low = digit(text[2 * i + 1]);
+        good = high >= 0 && low >= 0;
+        bytes[i] = (uint8_t)(high * 16 + low);
+    }
+    /* It is not repeated: it may be a real one with a slip in it. */
+    if (!good)
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "the secret is malformed; give the 64 digits that acquire gave");
+    memcpy(op->session.bytes, bytes, sizeof op->session.bytes);
+    memcpy(op->term.bytes, bytes + sizeof op->session.bytes, sizeof op->term.bytes);
+    return -1;
+}
+
+void tn_cli_secret_format(char buf[TN_SECRET_TEXT], const struct tn_op *op)
+{
+    struct tn_text text;
+
+    tn_text_init(&text, buf, TN_SECRET_TEXT);
+    for (size_t i = 0; i < sizeof op->session.bytes; i++)
+        tn_text_addf(&text, "%02x", op->session.bytes[i]);
+    for (size_t i = 0; i < sizeof op->term.bytes; i++)
+        tn_text_addf(&text, "%02x", op->term.bytes[i]);
+    TN_ASSERT(!tn_text_truncated(&text));
+}
+
+/* --- Leases --------------------------------------------------------------------------------- */
+
+static void add_json(struct tn_text *text, const struct tn_sqlite_lease *lease)
+{
+    tn_text_add(text, "{\"name\":");
+    tn_json_string(text, lease->name, strlen(lease->name));
+    tn_text_addf(text, ",\"state\":\"%s\",\"holder\":", lease->held ? "held" : "free");
+    if (lease->held)
+        tn_json_string(text, lease->label, lease->label_len);
+    else
+        tn_text_add(text, "null");
+    tn_text_addf(text,
+                 ",\"token\":%" PRIu64 ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64 "}",
+                 lease->token, lease->ttl / TN_MS(1), lease->remaining / TN_MS(1));
+}
+
+static void add_text(struct tn_text *text, const struct tn_sqlite_lease *lease)
+{
+    char remaining[TN_DURATION_TEXT];
+    char ttl[TN_DURATION_TEXT];
+
+    tn_text_addf(text, "%s: ", lease->name);
+    if (!lease->held && lease->token == 0) {
+        tn_text_add(text, "free, never held");
+    } else if (!lease->held) {
+        tn_text_addf(text, "free, last token %" PRIu64, lease->token);
+    } else {
+        tn_text_add(text, "held by ");
+        tn_text_escape(text, lease->label, lease->label_len);
+        tn_text_addf(text, ", token %" PRIu64 ", %s left of %s", lease->token,
+                     tn_cli_duration(remaining, lease->remaining),
+                     tn_cli_duration(ttl, lease->ttl));
+    }
+}
+
+void tn_cli_lease_print(const struct tn_sqlite_lease *lease, bool json)
+{
+    char line[LINE];
+    struct tn_text text;
+
+    tn_text_init(&text, line, sizeof line);
+    if (json)
+        add_json(&text, lease);
+    else
+        add_text(&text, lease);
+    TN_ASSERT(!tn_text_truncated(&text));
+    printf("%s\n", line);
+}
+
+int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json)
+{
+    struct tn_sqlite_lease *leases = NULL;
+    size_t count = 0;
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    if (store->sqlite == NULL)
+        return -1;
+    tn_text_init(&error, buf, sizeof buf);
+    int rc = tn_sqlite_list(store->sqlite, prefix, &leases, &count, &error);
+    if (rc < 0)
+        return tn_cli_store_fail(store->verb, rc, buf);
+    for (size_t i = 0; i < count; i++)
+        tn_cli_lease_print(&leases[i], json);
+    free(leases);
+    return -1;
+}

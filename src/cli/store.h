@@ -1,0 +1,66 @@
+/* store.h - what the verbs on a store share: opening it, names, secrets, and how a lease is shown.
+ *
+ * The functions that can fail return -1 to go on, or the exit status after having said why in one
+ * line on stderr. */
+#ifndef TN_CLI_STORE_H
+#define TN_CLI_STORE_H
+
+#include "cli/cli.h"
+#include "core/lease_table.h"
+#include "stores/sqlite.h"
+
+/* Both halves of a term's secret as one word: 64 hexadecimal digits. */
+enum { TN_SECRET_TEXT = 65 };
+
+struct tn_cli_store {
+    const char *verb;
+    struct tn_clock clock;
+    tenure_ns start;          /* When it was asked for. */
+    struct tn_sqlite *sqlite; /* NULL: there is none yet, nothing was ever held. */
+};
+
+#define TN_STORE(target_)                     \
+    TN_STRING("store", 's', (target_), "URL", \
+              "$TENURE_STORE, else sqlite:", "where the leases are: sqlite:PATH")
+
+/* Open the store that @url, else TENURE_STORE names; without both, or as "sqlite:", the file
+ * tenure/tenure.db in the user's state directory. With @create a missing file is made, and a store
+ * that is unavailable is tried again for @wait; without, a missing file is no error. */
+int tn_cli_store_open(const char *verb, const char *url, bool create, tenure_ns wait,
+                      struct tn_cli_store *ret_store);
+void tn_cli_store_close(struct tn_cli_store *store);
+
+/* Say what @error and @text are about; returns the exit status. */
+int tn_cli_store_fail(const char *verb, int error, const char *text);
+
+/* One operation. */
+int tn_cli_step(struct tn_cli_store *store, const struct tn_op *op,
+                struct tn_sqlite_result *ret_result);
+
+/* The one word that must be a name. */
+int tn_cli_name(const struct tn_command *command, const char **ret_name);
+
+/* From @text, else from TENURE_SECRET, into @op. */
+int tn_cli_secret(const char *verb, const char *text, struct tn_op *op);
+void tn_cli_secret_format(char buf[TN_SECRET_TEXT], const struct tn_op *op);
+
+/* What a holder says to the store: `renew` or `release`. */
+struct tn_cli_word {
+    const char *verb;
+    const char *about;
+    const char *after;
+    enum tn_op_kind kind;
+    enum tn_answer done;
+    const char *participle; /* The field of the JSON object that says so. */
+};
+
+/* All of such a verb; returns its exit status. */
+int tn_cli_say(const struct tn_cli_word *word, int argc, char **argv);
+
+/* One line about one lease; as JSON the object of `status --json`. */
+void tn_cli_lease_print(const struct tn_sqlite_lease *lease, bool json);
+
+/* All names that begin with @prefix, as `list` shows them. */
+int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json);
+
+#endif

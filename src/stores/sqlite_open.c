@@ -1,0 +1,119 @@
+/* sqlite_open.c - opening and closing a store: checked first, then configured, then checked again.
+ *
+ * What can fail: everything that sqlite.h lists. A store that cannot be opened leaves the file as
+ * it was; one that is created appears complete or not at all. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/sqlite_private.h"
+
+/* The journal is a rollback journal that stays in place: the flush after its header was zeroed is
+ * the commit. DELETE would need the directory to be flushed as well (EXTRA does that), TRUNCATE
+ * makes the filesystem allocate anew each time, and WAL loses data in a race of writer and
+ * checkpoint before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug). */
+static const char pragmas[] = "PRAGMA journal_mode=PERSIST; PRAGMA journal_size_limit=1048576;"
+                              "PRAGMA synchronous=EXTRA; PRAGMA trusted_schema=OFF;"
+                              "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;";
+
+/* A small file is checked as a whole; a large one would take too long at every start. */
+enum { CHECK_PAGES = 256 };
+
+static int ask(struct tn_sqlite *store, const char *question, char *ret_answer, size_t size)
+{
+    sqlite3_stmt *statement = NULL;
+
+    ret_answer[0] = '\0';
+    int rc = sqlite3_prepare_v2(store->db, question, -1, &statement, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        const unsigned char *text = sqlite3_column_text(statement, 0);
+        (void)snprintf(ret_answer, size, "%s", text != NULL ? (const char *)text : "");
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+static int configure(struct tn_sqlite *store)
+{
+    char answer[128];
+
+    int rc = sqlite3_extended_result_codes(store->db, 1);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_handler(store->db, tn_sql_wait, store);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = ask(store, "PRAGMA journal_mode", answer, sizeof answer);
+    if (rc == SQLITE_OK && strcmp(answer, "persist") != 0)
+        rc = SQLITE_BUSY; /* Somebody has it open in another mode. */
+    if (rc == SQLITE_OK)
+        rc = ask(store, "PRAGMA page_count", answer, sizeof answer);
+    if (rc == SQLITE_OK && strtol(answer, NULL, 10) <= CHECK_PAGES) {
+        rc = ask(store, "PRAGMA quick_check(1)", answer, sizeof answer);
+        if (rc == SQLITE_OK && strcmp(answer, "ok") != 0)
+            rc = SQLITE_CORRUPT;
+    }
+    return rc;
+}
+
+static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE;
+
+    int rc = sqlite3_open_v2(store->path, &store->db, flags, NULL);
+    if (rc == SQLITE_OK)
+        rc = configure(store);
+    if (rc != SQLITE_OK)
+        return tn_sql_error(store->path, rc, store->db != NULL ? sqlite3_errmsg(store->db) : NULL,
+                            reterr);
+    /* Again, should the file have been exchanged in between: each transaction makes sure that the
+     * file SQLite has open is still the one with this name. */
+    return tn_sqlite_check(store->path, reterr);
+}
+
+int tn_sqlite_open(const char *path, const struct tn_sqlite_options *options,
+                   struct tn_sqlite **ret_store, struct tn_text *reterr)
+{
+    struct tn_sqlite *store = calloc(1, sizeof *store);
+    char scratch[TN_NAME_MAX];
+    struct tn_text ignored;
+
+    if (store == NULL) {
+        tn_text_add(reterr, "out of memory");
+        return TENURE_E_NOMEM;
+    }
+    store->clock = *options->clock;
+    store->busy = options->busy > 0 ? options->busy : TN_SQLITE_BUSY;
+    tn_text_init(&ignored, scratch, sizeof scratch);
+    int rc = tn_sqlite_resolve(path, store->path, reterr);
+    if (rc < 0)
+        goto out;
+    rc = tn_sqlite_check(store->path, options->create ? &ignored : reterr);
+    if (rc < 0 && options->create) {
+        rc = rc == TENURE_E_NOT_HELD ? tn_sqlite_create(store->path, reterr) : 0;
+        if (rc == 0)
+            rc = tn_sqlite_check(store->path, reterr);
+    }
+    if (rc == 0)
+        rc = open_checked(store, reterr);
+out:
+    if (rc < 0) {
+        tn_sqlite_close(store);
+        return rc;
+    }
+    *ret_store = store;
+    return 0;
+}
+
+void tn_sqlite_close(struct tn_sqlite *store)
+{
+    if (store == NULL)
+        return;
+    for (int i = 0; i < TN_SQL_COUNT; i++)
+        (void)sqlite3_finalize(store->statements[i]);
+    (void)sqlite3_close(store->db);
+    free(store);
+}

@@ -1,0 +1,313 @@
+/* sqlite_sql.c - the schema, the statements, and how SQLite's errors are told.
+ *
+ * Every transaction is BEGIN IMMEDIATE: it has the right to write from its start, so it never has
+ * to begin again, and what it read cannot change under it. Without a write there is no flush. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/time.h"
+#include "stores/sqlite_private.h"
+
+/* A lease is held when it has a session. What the last release gave back is kept beside it, so
+ * that the release may be said again. A session has a deadline per clock that has looked at it:
+ * its own clock's from the renewal, another clock's a full TTL after that clock's first look; a
+ * renewal drops them all. Sessions are numbered for ever (AUTOINCREMENT): a number that came back
+ * would hand one session's leases to another. */
+const char tn_sqlite_schema[] =
+    "CREATE TABLE counter (id INTEGER PRIMARY KEY CHECK (id = 1), token INTEGER NOT NULL);"
+    "INSERT INTO counter VALUES (1, 0);"
+    "CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, secret BLOB NOT NULL UNIQUE,"
+    " label BLOB NOT NULL, ttl_ns INTEGER NOT NULL CHECK (ttl_ns > 0), seq INTEGER NOT NULL,"
+    " one_shot INTEGER NOT NULL);"
+    "CREATE TABLE deadlines (session INTEGER NOT NULL, clock TEXT NOT NULL,"
+    " expires_at INTEGER NOT NULL, PRIMARY KEY (session, clock)) WITHOUT ROWID;"
+    "CREATE INDEX deadlines_due ON deadlines (clock, expires_at);"
+    "CREATE TABLE leases (name TEXT PRIMARY KEY, token INTEGER NOT NULL, session INTEGER, term "
+    "BLOB,"
+    " released_token INTEGER, released_term BLOB) WITHOUT ROWID;"
+    "CREATE INDEX leases_held ON leases (session) WHERE session IS NOT NULL;"
+    "CREATE TABLE waiters (place INTEGER PRIMARY KEY, name TEXT NOT NULL, session INTEGER NOT NULL,"
+    " term BLOB NOT NULL, UNIQUE (name, session, term));"
+    "CREATE INDEX waiters_queue ON waiters (name, place);"
+    "CREATE INDEX waiters_session ON waiters (session);";
+
+#define VIEW                                                                            \
+    "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at FROM leases l " \
+    "LEFT JOIN sessions s ON s.id = l.session "                                         \
+    "LEFT JOIN deadlines d ON d.session = s.id AND d.clock = ?1 "
+
+static const char *const texts[TN_SQL_COUNT] = {
+    [TN_SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [TN_SQL_COMMIT] = "COMMIT",
+    [TN_SQL_ROLLBACK] = "ROLLBACK",
+    [TN_SQL_ADOPT] =
+        "INSERT INTO deadlines SELECT id, ?1, ?2 + ttl_ns FROM sessions WHERE id NOT IN "
+        "(SELECT session FROM deadlines WHERE clock = ?1)",
+    [TN_SQL_EXPIRED] =
+        "SELECT session FROM deadlines WHERE clock = ?1 AND expires_at <= ?2 LIMIT 1",
+    [TN_SQL_SESSION_FIND] = "SELECT id, ttl_ns, seq, one_shot FROM sessions WHERE secret = ?1",
+    [TN_SQL_SESSION_ADD] = "INSERT INTO sessions (secret, label, ttl_ns, seq, one_shot) "
+                           "VALUES (?1, ?2, ?3, 0, ?4)",
+    [TN_SQL_SESSION_SEQ] = "UPDATE sessions SET seq = ?2 WHERE id = ?1",
+    [TN_SQL_SESSION_DROP] = "DELETE FROM sessions WHERE id = ?1",
+    [TN_SQL_SESSION_LEASE] = "SELECT name FROM leases WHERE session = ?1 LIMIT 1",
+    [TN_SQL_SESSION_WAITERS_DROP] = "DELETE FROM waiters WHERE session = ?1",
+    [TN_SQL_DEADLINE_FIND] = "SELECT d.expires_at, s.ttl_ns FROM sessions s LEFT JOIN deadlines d "
+                             "ON d.session = s.id AND d.clock = ?2 WHERE s.id = ?1",
+    [TN_SQL_DEADLINE_SET] = "INSERT OR REPLACE INTO deadlines VALUES (?1, ?2, ?3)",
+    [TN_SQL_DEADLINES_DROP] = "DELETE FROM deadlines WHERE session = ?1",
+    [TN_SQL_LEASE_FIND] = "SELECT token, session, term, released_token, released_term "
+                          "FROM leases WHERE name = ?1",
+    [TN_SQL_LEASE_ADD] = "INSERT INTO leases (name, token) VALUES (?1, 0)",
+    [TN_SQL_LEASE_GRANT] = "UPDATE leases SET token = ?2, session = ?3, term = ?4 WHERE name = ?1",
+    [TN_SQL_LEASE_EXPIRE] = "UPDATE leases SET session = NULL WHERE name = ?1",
+    [TN_SQL_LEASE_RELEASE] = "UPDATE leases SET session = NULL, released_token = token, "
+                             "released_term = term WHERE name = ?1",
+    [TN_SQL_LEASE_VIEW] = VIEW "WHERE l.name = ?2",
+    [TN_SQL_LIST] = VIEW "WHERE l.name >= ?2 AND l.name < ?3 ORDER BY l.name",
+    [TN_SQL_WAITER_FIND] =
+        "SELECT place FROM waiters WHERE name = ?1 AND session = ?2 AND term = ?3",
+    [TN_SQL_WAITER_ADD] = "INSERT INTO waiters (name, session, term) VALUES (?1, ?2, ?3)",
+    [TN_SQL_WAITER_FIRST] = "SELECT place, session, term FROM waiters WHERE name = ?1 "
+                            "ORDER BY place LIMIT 1",
+    [TN_SQL_WAITER_DROP] = "DELETE FROM waiters WHERE place = ?1",
+    [TN_SQL_TOKEN_READ] = "SELECT token FROM counter WHERE id = 1",
+    [TN_SQL_TOKEN_SET] = "UPDATE counter SET token = ?1 WHERE id = 1",
+};
+
+/* --- Errors --------------------------------------------------------------------------------- */
+
+static const struct {
+    int sqlite;
+    int tenure;
+    const char *text;
+} causes[] = {
+    { SQLITE_BUSY, TENURE_E_UNAVAILABLE, "another process keeps the file busy" },
+    { SQLITE_LOCKED, TENURE_E_UNAVAILABLE, "another process keeps the file busy" },
+    { SQLITE_FULL, TENURE_E_UNAVAILABLE, "the disk is full" },
+    { SQLITE_IOERR, TENURE_E_UNAVAILABLE, "input/output error" },
+    { SQLITE_READONLY, TENURE_E_UNAVAILABLE, "the file or its directory is read-only" },
+    { SQLITE_CANTOPEN, TENURE_E_UNAVAILABLE, "the file cannot be opened" },
+    { SQLITE_PERM, TENURE_E_DENIED, "no permission" },
+    { SQLITE_AUTH, TENURE_E_DENIED, "no permission" },
+    { SQLITE_NOMEM, TENURE_E_NOMEM, "out of memory" },
+};
+
+int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *reterr)
+{
+    int code = TENURE_E_DAMAGED;
+    const char *text = "the database is damaged";
+
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        if (causes[i].sqlite == (rc & 0xff)) {
+            code = causes[i].tenure;
+            text = causes[i].text;
+        }
+    }
+    tn_text_escape(reterr, path, strlen(path));
+    tn_text_addf(reterr, ": %s", text);
+    if (detail != NULL)
+        tn_text_addf(reterr, " (%s)", detail);
+    return code;
+}
+
+/* Between 1 and 16 ms, spread by the low bits of the clock, so that crowds do not march. */
+int tn_sql_wait(void *arg, int count)
+{
+    struct tn_sqlite *store = arg;
+    tenure_ns now = tn_clock_now(&store->clock);
+
+    if (count == 0)
+        store->busy_since = now;
+    if (now - store->busy_since >= store->busy)
+        return 0;
+    tn_clock_pause(TN_MS(1) + now / 64 % TN_MS(count < 15 ? count + 1 : 15));
+    return 1;
+}
+
+/* --- Statements ----------------------------------------------------------------------------- */
+
+static sqlite3_stmt *prepare(struct tn_sqlite *store, enum tn_sql sql)
+{
+    sqlite3_stmt **statement = &store->statements[sql];
+
+    if (*statement == NULL && store->failed == 0) {
+        store->failed = sqlite3_prepare_v3(store->db, texts[sql], -1, SQLITE_PREPARE_PERSISTENT,
+                                           statement, NULL);
+        if (store->failed != 0)
+            *statement = NULL;
+    }
+    return store->failed == 0 ? *statement : NULL;
+}
+
+/* All that is bound lives until the statement was stepped. */
+static int bind(sqlite3_stmt *statement, int at, char letter, va_list *args)
+{
+    if (letter == 'i')
+        return sqlite3_bind_int64(statement, at, va_arg(*args, int64_t));
+    if (letter == 't')
+        return sqlite3_bind_text(statement, at, va_arg(*args, const char *), -1, SQLITE_TRANSIENT);
+    if (letter == 's') {
+        const struct tn_secret *secret = va_arg(*args, const struct tn_secret *);
+        return sqlite3_bind_blob(statement, at, secret->bytes, sizeof secret->bytes,
+                                 SQLITE_TRANSIENT);
+    }
+    TN_ASSERT(letter == 'b');
+    const char *bytes = va_arg(*args, const char *);
+    size_t len = va_arg(*args, size_t);
+    TN_ASSERT(len <= TN_LABEL_MAX);
+    return sqlite3_bind_blob(statement, at, len > 0 ? bytes : "", (int)len, SQLITE_TRANSIENT);
+}
+
+bool tn_sql_next(struct tn_sqlite *store, enum tn_sql sql)
+{
+    if (store->failed != 0)
+        return false;
+    int rc = sqlite3_step(store->statements[sql]);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        store->failed = rc;
+    if (rc != SQLITE_ROW)
+        (void)sqlite3_reset(store->statements[sql]);
+    return rc == SQLITE_ROW;
+}
+
+bool tn_sql_step(struct tn_sqlite *store, enum tn_sql sql, const char *format, ...)
+{
+    sqlite3_stmt *statement = prepare(store, sql);
+    va_list args;
+
+    if (statement == NULL)
+        return false;
+    (void)sqlite3_reset(statement);
+    va_start(args, format);
+    for (int i = 0; format[i] != '\0' && store->failed == 0; i++)
+        store->failed = bind(statement, i + 1, format[i], &args);
+    va_end(args);
+    return tn_sql_next(store, sql);
+}
+
+int64_t tn_sql_i64(const struct tn_sqlite *store, enum tn_sql sql, int column)
+{
+    return sqlite3_column_int64(store->statements[sql], column);
+}
+
+bool tn_sql_is_null(const struct tn_sqlite *store, enum tn_sql sql, int column)
+{
+    return sqlite3_column_type(store->statements[sql], column) == SQLITE_NULL;
+}
+
+bool tn_sql_secret(const struct tn_sqlite *store, enum tn_sql sql, int column,
+                   struct tn_secret *ret_secret)
+{
+    const void *blob = sqlite3_column_blob(store->statements[sql], column);
+
+    if (blob == NULL ||
+        sqlite3_column_bytes(store->statements[sql], column) != (int)sizeof ret_secret->bytes)
+        return false;
+    memcpy(ret_secret->bytes, blob, sizeof ret_secret->bytes);
+    return true;
+}
+
+uint32_t tn_sql_bytes(const struct tn_sqlite *store, enum tn_sql sql, int column, char *buf,
+                      size_t size)
+{
+    const void *blob = sqlite3_column_blob(store->statements[sql], column);
+    size_t len = blob != NULL ? (size_t)sqlite3_column_bytes(store->statements[sql], column) : 0;
+
+    TN_ASSERT(size > 0);
+    len = len < size ? len : size - 1;
+    if (len > 0)
+        memcpy(buf, blob, len);
+    buf[len] = '\0';
+    return (uint32_t)len;
+}
+
+void tn_sql_damaged(struct tn_sqlite *store)
+{
+    if (store->failed == 0)
+        store->failed = SQLITE_CORRUPT;
+}
+
+/* --- Transactions --------------------------------------------------------------------------- */
+
+/* A statement that still stands on a row would keep the file locked. */
+static void reset_all(struct tn_sqlite *store)
+{
+    for (int i = 0; i < TN_SQL_COUNT; i++) {
+        if (store->statements[i] != NULL)
+            (void)sqlite3_reset(store->statements[i]);
+    }
+}
+
+static void roll_back(struct tn_sqlite *store)
+{
+    reset_all(store);
+    store->failed = 0;
+    if (sqlite3_get_autocommit(store->db) == 0)
+        (void)tn_sql_step(store, TN_SQL_ROLLBACK, "");
+    store->failed = 0;
+    store->adopted = false;
+}
+
+static int fail(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    int rc = store->failed;
+    const char *detail = sqlite3_errstr(rc);
+
+    /* What SQLite has to say is more exact when its last error is this one. */
+    if (sqlite3_extended_errcode(store->db) == rc)
+        detail = sqlite3_errmsg(store->db);
+    int code = tn_sql_error(store->path, rc, detail, reterr);
+    roll_back(store);
+    return code;
+}
+
+/* A file that was removed or replaced is another store now; going on in the old one would make two
+ * authorities. */
+static bool has_moved(struct tn_sqlite *store)
+{
+    int moved = 1;
+
+    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return rc != SQLITE_OK || moved != 0;
+}
+
+int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    TN_ASSERT(sqlite3_get_autocommit(store->db) != 0);
+    store->failed = 0;
+    store->ring = false;
+    (void)tn_sql_step(store, TN_SQL_BEGIN, "");
+    if (store->failed != 0)
+        return fail(store, reterr);
+    if (has_moved(store)) {
+        roll_back(store);
+        tn_text_escape(reterr, store->path, strlen(store->path));
+        tn_text_add(reterr, ": the file was removed or replaced while it was in use");
+        return TENURE_E_UNAVAILABLE;
+    }
+    store->now = tn_clock_now(&store->clock);
+    if (!store->adopted)
+        (void)tn_sql_step(store, TN_SQL_ADOPT, "ti", store->clock.domain, store->now);
+    store->adopted = true;
+    return 0;
+}
+
+int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr)
+{
+    if (status < 0 && store->failed == 0) {
+        roll_back(store);
+        return status;
+    }
+    if (store->failed != 0)
+        return fail(store, reterr);
+    reset_all(store);
+    (void)tn_sql_step(store, TN_SQL_COMMIT, "");
+    if (store->failed == 0)
+        return 0;
+    bool unknown = (store->failed & 0xff) == SQLITE_IOERR;
+    int code = fail(store, reterr);
+    return unknown ? TENURE_E_TIMEOUT : code;
+}
