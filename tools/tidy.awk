@@ -8,9 +8,10 @@ BEGIN {
     may["src/base"] = "tenure base"
     may["src/core"] = "tenure base core"
     may["src/fence"] = "tenure fence"
-    may["src/cli"] = "tenure base core fence sim cli"
+    may["src/runner"] = "tenure base runner"
+    may["src/cli"] = "tenure base core fence runner sim cli"
     may["sim"] = "tenure base core fence sim"
-    may["tests"] = "tenure base core fence sim tests"
+    may["tests"] = "tenure base core fence runner sim tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \
