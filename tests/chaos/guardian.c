@@ -1,4 +1,4 @@
-/* guardian.c - random runs of supervisor, guardian and tree, with somebody stopped or killed in each.
+/* guardian.c - random runs of supervisor, guardian and tree: somebody is stopped or killed in each.
  *
  * usage: guardian [RUNS [SEED]]      200 runs by default; the seed is printed
  *

@@ -41,6 +41,13 @@ static void check_supervisor(const struct stage *stage, const struct stage_resul
     CHECK(stage->shared->reaped_at != 0);
 }
 
+/* And the guardian did its work to the end: it did not crash. */
+static void check_both(const struct stage *stage, const struct stage_result *result)
+{
+    check_supervisor(stage, result);
+    CHECK(!stage->shared->lost);
+}
+
 static void open_stage(struct stage *stage, const char *words)
 {
     stage_init(stage, GRACE, KILL_BOUND, TERM);
@@ -53,9 +60,8 @@ static struct stage_result lapse(struct stage *stage, const char *words)
     open_stage(stage, words);
     stage->shared->extend = false;
     struct stage_result result = close_and_check(stage);
-    check_supervisor(stage, &result);
+    check_both(stage, &result);
     CHECK_EQ_I64(stage->shared->reason, TN_REASON_DEADLINE);
-    CHECK(!stage->shared->lost);
     /* Not too early either: the work may go on until D - K - G. */
     CHECK(stage->shared->stopping_at >= stage->shared->deadline - stage->kill_bound - stage->grace);
     return result;
@@ -69,8 +75,7 @@ static int run_status(char *const *argv)
     stage_open_command(&stage, argv);
     CHECK(stage_wait_time(&stage.shared->reaped_at, 900));
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
-    CHECK(!stage.shared->lost);
+    check_both(&stage, &result);
     return stage.shared->status;
 }
 
@@ -132,7 +137,7 @@ TEST(daemons_that_ignore_sigterm_go_too)
     CHECK(stage_wait_count(&stage, 4, 500));
     stage.shared->extend = false;
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
 }
 
 TEST(a_stopped_command_is_killed_in_time)
@@ -165,7 +170,7 @@ TEST(a_process_that_is_never_the_same_for_long_ends)
     /* The command itself exits at once, so the tree is stopped long before the deadline. */
     open_stage(&stage, "ignore daemon comet");
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_EXITED);
 }
 
@@ -177,7 +182,7 @@ TEST(a_chain_deeper_than_one_walk_ends)
     CHECK(stage_wait_count(&stage, 41, 800));
     stage.shared->extend = false;
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
 }
 
 TEST(a_chain_ends_without_the_kernels_list_of_children)
@@ -191,7 +196,7 @@ TEST(a_chain_ends_without_the_kernels_list_of_children)
     CHECK(open);
     stage.shared->extend = false;
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
 }
 
 TEST(what_the_command_leaves_behind_is_stopped)
@@ -200,7 +205,7 @@ TEST(what_the_command_leaves_behind_is_stopped)
 
     open_stage(&stage, "daemon last=50");
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_EXITED);
     CHECK_EQ_I64(stage.shared->status, 0);
     CHECK_EQ_I64(stage.shared->killing_at, 0);
@@ -214,7 +219,7 @@ TEST(stop_sends_sigterm_and_after_the_grace_sigkill)
     stage.shared->stop = true;
     CHECK(stage_wait_time(&stage.shared->reaped_at, 900));
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_ASKED);
     CHECK(stage.shared->killing_at - stage.shared->stopping_at >= stage.grace);
     CHECK_EQ_I64(stage.shared->status, 128 + SIGKILL);
@@ -229,7 +234,7 @@ TEST(a_signal_is_forwarded_to_the_command_alone)
     stage.shared->signal = SIGUSR1;
     CHECK(stage_wait_time(&stage.shared->reaped_at, 900));
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
     CHECK_EQ_I64(stage.shared->status, 9);
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_EXITED);
 }
@@ -246,7 +251,7 @@ TEST(extending_keeps_the_command_alive)
     CHECK_EQ_I64(stage.shared->reason, -1);
     stage.shared->stop = true;
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
 }
 
 TEST(a_killed_supervisor_takes_the_tree_with_it_after_the_grace)
@@ -339,7 +344,7 @@ TEST(a_process_group_that_is_thawed_in_time_goes_on)
     CHECK_EQ_I64(stage.shared->reason, -1);
     stage.shared->stop = true;
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
 }
 
 TEST(a_killed_guardian_takes_the_tree_with_it)
@@ -367,7 +372,7 @@ TEST(a_stopped_guardian_ends_the_term)
     CHECK_EQ_I64(kill(stage.shared->guardian, SIGSTOP), 0);
     tenure_ns stopped_at = tn_boottime();
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_ASKED);
     CHECK(result.last_beat <= stopped_at + stage.grace + TN_SEC(1));
 }
@@ -384,7 +389,7 @@ TEST(a_guardian_that_is_stopped_again_and_again_does_its_work)
         stage_let(1);
     }
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
 }
 
 TEST(a_guardian_that_cannot_be_woken_is_replaced)
@@ -418,7 +423,7 @@ TEST(a_guardian_told_to_end_stops_the_tree)
     CHECK(stage_open(&stage, "term=4"));
     CHECK_EQ_I64(kill(stage.shared->guardian, SIGTERM), 0);
     struct stage_result result = close_and_check(&stage);
-    check_supervisor(&stage, &result);
+    check_both(&stage, &result);
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_ASKED);
     CHECK_EQ_I64(stage.shared->status, 4);
 }

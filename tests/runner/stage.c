@@ -215,6 +215,11 @@ static void renew(struct stage *stage, struct tn_guardian *guardian)
         tn_guardian_stop(guardian);
 }
 
+static void on_interrupt(int signo)
+{
+    (void)signo;
+}
+
 static _Noreturn void supervise(struct stage *stage, char *const *argv)
 {
     struct stage_shared *shared = stage->shared;
@@ -231,6 +236,8 @@ static _Noreturn void supervise(struct stage *stage, char *const *argv)
     struct tn_guardian_event event;
 
     (void)setpgid(0, 0);
+    /* Ctrl-C is for the command, which gets it from the terminal. */
+    (void)signal(SIGINT, on_interrupt);
     shared->fds_before = stage_fds();
     shared->deadline = options.deadline;
     shared->start_error = tn_guardian_start(&options, &guardian);
