@@ -9,8 +9,8 @@
  *   them. dispatch kills and reaps every child that is no guardian, until there is none.
  * - It is stopped. It is continued and told to stop the tree: whoever can stop it once can do it
  *   again, so the term ends.
- * - It does not do its work in time for whatever reason. Half the kill bound after the tree should
- *   have been killed, the guardian is, and the case is as the first.
+ * - It does not do its work in time, for whatever reason. Half the kill bound before the deadline,
+ *   or sooner when a stop was asked for, the guardian is killed, and the case is as the first.
  *
  * One epoll descriptor holds the socket, the guardian's pidfd, and a timer on the boot clock for
  * the latter two, so that the caller has one descriptor to poll and no timeouts to keep. */
@@ -42,6 +42,9 @@ enum { GUARDIANS_MAX = 64 };
 #define SWEEP_PAUSE_MIN TN_MS(1)
 #define SWEEP_PAUSE_MAX TN_MS(50)
 
+/* How long the guardian may take to kill when the deadline is far. */
+#define PATIENCE TN_MS(500)
+
 struct tn_guardian {
     struct tn_guardian *next;
     pid_t pid;
@@ -60,6 +63,7 @@ struct tn_guardian {
     tenure_ns reaped_at;
     pid_t command; /* 0: not known. */
     int status;
+    int ended_by;   /* The signal that ended the guardian. */
     bool exited;    /* The command's end was reported. */
     bool killed;    /* The guardian, by us. */
     bool dead;      /* The guardian is. */
@@ -115,6 +119,16 @@ static tenure_ns kill_due(const struct tn_guardian *g)
     return by_grace < by_deadline ? by_grace : by_deadline;
 }
 
+/* When to lose patience with it: while there is still time for us to do it by the deadline. */
+static tenure_ns takeover_due(const struct tn_guardian *g)
+{
+    tenure_ns by_deadline = g->deadline - g->kill_bound + g->kill_bound / 2;
+    tenure_ns patience = g->kill_bound > PATIENCE ? g->kill_bound : PATIENCE;
+    tenure_ns by_grace = kill_due(g) + patience;
+
+    return by_grace < by_deadline ? by_grace : by_deadline;
+}
+
 static void arm(const struct tn_guardian *g)
 {
     tenure_ns when = TN_NEVER;
@@ -122,7 +136,7 @@ static void arm(const struct tn_guardian *g)
     if (g->lost && !g->tree_gone) {
         when = g->next_sweep;
     } else if (!g->dead) {
-        when = g->killed ? g->next_sweep : kill_due(g) + g->kill_bound / 2;
+        when = g->killed ? g->next_sweep : takeover_due(g);
         if (g->watch_every > 0 && g->next_watch < when)
             when = g->next_watch;
     }
@@ -307,6 +321,7 @@ static void wait_for(struct tn_guardian *g)
         (void)kill(g->pid, SIGCONT);
     } else if (info.si_pid == g->pid) {
         g->gone = true;
+        g->ended_by = info.si_code == CLD_EXITED ? 0 : info.si_status;
     }
 }
 
@@ -372,19 +387,22 @@ static bool hear(struct tn_guardian *g, const struct tn_record *record,
 static bool read_socket(struct tn_guardian *g, struct tn_guardian_event *event)
 {
     struct tn_record record;
-    ssize_t len;
 
     while (g->socket >= 0) {
-        len = recv(g->socket, &record, sizeof record, MSG_DONTWAIT);
+        ssize_t len = recv(g->socket, &record, sizeof record, MSG_DONTWAIT);
+
         if (len == (ssize_t)sizeof record) {
             if (hear(g, &record, event))
                 return true;
-        } else if (len >= 0 || (errno != EAGAIN && errno != EINTR)) {
-            /* Its end closes the pidfd too, which is what counts. */
+        } else if (len < 0 && errno == EAGAIN) {
+            return false;
+        } else if (len < 0 && (errno == EINTR || errno == ECONNRESET)) {
+            /* The latter comes once, ahead of all records, when the guardian has ended without
+             * having read all of ours. What it said is still there. */
+            continue;
+        } else {
             unwatch_fd(g, g->socket);
             close_fd(&g->socket);
-        } else if (errno == EAGAIN) {
-            return false;
         }
     }
     return false;
@@ -421,7 +439,7 @@ static bool act(struct tn_guardian *g, struct tn_guardian_event *event)
 {
     tenure_ns now = tn_boottime();
 
-    if (!g->dead && !g->killed && now >= kill_due(g) + g->kill_bound / 2)
+    if (!g->dead && !g->killed && now >= takeover_due(g))
         kill_guardian(g);
     if (!g->dead && g->killed)
         g->next_sweep = now + SWEEP_PAUSE_MIN;
@@ -430,7 +448,7 @@ static bool act(struct tn_guardian *g, struct tn_guardian_event *event)
     if (g->dead && !g->tree_gone && !g->lost) {
         g->lost = true;
         g->next_sweep = now;
-        *event = (struct tn_guardian_event) { TN_GUARDIAN_LOST, 0, now };
+        *event = (struct tn_guardian_event) { TN_GUARDIAN_LOST, g->ended_by, now };
         return true;
     }
     if (g->lost && !g->tree_gone && now >= g->next_sweep && sweep(g, now, event))

@@ -57,8 +57,8 @@ enum tn_guardian_kind {
     TN_GUARDIAN_STOPPING,    /* SIGTERM was sent to the tree. @value: enum tn_guardian_reason. */
     TN_GUARDIAN_KILLING,     /* SIGKILL is being sent to the tree. */
     TN_GUARDIAN_EXITED,      /* The command itself ended; the tree may live. @value: wait status. */
-    TN_GUARDIAN_LOST,        /* The guardian died: SIGKILL to the tree. End the term. */
-    TN_GUARDIAN_REAPED,      /* Nothing of the tree is left. */
+    TN_GUARDIAN_LOST,   /* The guardian died: SIGKILL to the tree. @value: by which signal, or 0. */
+    TN_GUARDIAN_REAPED, /* Nothing of the tree is left. */
 };
 
 enum tn_guardian_reason {
@@ -83,7 +83,7 @@ struct tn_guardian_event {
  * password in it are removed from its environment.
  * Returns 0. TENURE_E_INVALID: an option makes no sense. TENURE_E_EXPIRED: D - K - G has passed,
  * the command must not run. TENURE_E_FULL: no process or descriptor to be had. TENURE_E_NOMEM.
- * TENURE_E_UNSUPPORTED: no /proc of this pid namespace, or Linux before 5.4. */
+ * TENURE_E_UNSUPPORTED: no /proc of this pid namespace, or Linux before 5.3. */
 TENURE_MUST_USE int tn_guardian_start(const struct tn_guardian_options *options,
                                       struct tn_guardian **ret_guardian);
 

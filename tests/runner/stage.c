@@ -146,6 +146,26 @@ bool stage_wait_state(pid_t pid, const char *states, int ms)
     return false;
 }
 
+bool stage_wait_caught(pid_t pid, int signo, int ms)
+{
+    tenure_ns end = tn_boottime() + TN_MS(ms);
+    char line[128];
+
+    do {
+        unsigned long long caught = 0;
+
+        (void)snprintf(line, sizeof line, "/proc/%ld/status", (long)pid);
+        FILE *status = fopen(line, "re");
+        while (status != NULL && fgets(line, sizeof line, status) != NULL)
+            (void)sscanf(line, "SigCgt: %llx", &caught);
+        if (status != NULL)
+            (void)fclose(status);
+        if ((caught >> (signo - 1) & 1) != 0)
+            return true;
+    } while (patience(end));
+    return false;
+}
+
 void stage_init(struct stage *stage, int grace_ms, int kill_bound_ms, int term_ms)
 {
     static unsigned number;
@@ -187,6 +207,7 @@ static void note(struct stage_shared *shared, const struct tn_guardian_event *ev
         shared->killing_at = event->at;
         break;
     case TN_GUARDIAN_LOST:
+        shared->lost_by = event->value;
         shared->lost = true;
         break;
     case TN_GUARDIAN_REAPED:

@@ -24,6 +24,7 @@ struct stage_shared {
     _Atomic int reason;  /* Of STOPPING, or -1. */
     _Atomic int64_t stopping_at, killing_at, reaped_at;
     _Atomic bool lost;
+    _Atomic int lost_by; /* The signal. */
     _Atomic int status;
     _Atomic int start_error;
     _Atomic int fds_before, fds_after;
@@ -75,6 +76,8 @@ bool stage_wait_int(_Atomic int *value, int unlike, int ms);
 bool stage_wait_time(_Atomic int64_t *value, int ms);
 /* True when @pid is in one of @states within @ms. */
 bool stage_wait_state(pid_t pid, const char *states, int ms);
+/* True when @pid has a handler for @signo within @ms. */
+bool stage_wait_caught(pid_t pid, int signo, int ms);
 
 /* Let @ms go by. */
 void stage_let(int ms);

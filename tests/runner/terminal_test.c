@@ -48,11 +48,12 @@ static void open_terminal(struct terminal *terminal)
 static void open_job(struct terminal *terminal, struct stage *stage, char *const *argv)
 {
     open_terminal(terminal);
-    stage_init(stage, 50, 150, 3000);
+    stage_init(stage, 50, 500, 5000);
+    stage->watch_every = TN_MS(100);
     stage_open_command(stage, argv);
     (void)setpgid(stage->supervisor, stage->supervisor);
     MUST(tcsetpgrp(terminal->slave, stage->supervisor) == 0);
-    MUST(stage_wait_int(&stage->shared->command, 0, 1000));
+    MUST(stage_wait_int(&stage->shared->command, 0, 3000));
 }
 
 static void type(const struct terminal *terminal, const char *keys, size_t len)
@@ -84,30 +85,9 @@ static void read_a_line(void)
 
     open_job(&terminal, &stage, argv);
     type(&terminal, "7\n", 2);
-    MUST(stage_wait_time(&stage.shared->reaped_at, 900));
+    MUST(stage_wait_time(&stage.shared->reaped_at, 3000));
     MUST(stage_close(&stage).left == 0);
     MUST(stage.shared->status == 7);
-}
-
-/* Until the process catches SIGINT. */
-static bool wait_trap(pid_t pid)
-{
-    char line[128];
-
-    for (int i = 0; i < 500; i++) {
-        unsigned long long caught = 0;
-
-        (void)snprintf(line, sizeof line, "/proc/%ld/status", (long)pid);
-        FILE *status = fopen(line, "re");
-        while (status != NULL && fgets(line, sizeof line, status) != NULL)
-            (void)sscanf(line, "SigCgt: %llx", &caught);
-        if (status != NULL)
-            (void)fclose(status);
-        if ((caught >> (SIGINT - 1) & 1) != 0)
-            return true;
-        stage_let(1);
-    }
-    return false;
 }
 
 static void press_ctrl_c(void)
@@ -120,11 +100,11 @@ static void press_ctrl_c(void)
     struct stage stage;
 
     open_job(&terminal, &stage, argv);
-    MUST(wait_trap(stage.shared->command));
+    MUST(stage_wait_caught(stage.shared->command, SIGINT, 2000));
     type(&terminal, "\003", 1);
     stage_let(50);
     type(&terminal, "x\n", 2);
-    MUST(stage_wait_time(&stage.shared->reaped_at, 900));
+    MUST(stage_wait_time(&stage.shared->reaped_at, 3000));
     MUST(stage_close(&stage).left == 0);
     MUST(stage.shared->status == 41);
 }
@@ -141,13 +121,13 @@ static void press_ctrl_z_and_fg(void)
     /* The shell sees its job stop, and the command has stopped as well. */
     MUST(waitpid(stage.supervisor, &status, WUNTRACED) == stage.supervisor);
     MUST(WIFSTOPPED(status));
-    MUST(stage_wait_state(stage.shared->command, "T", 500));
+    MUST(stage_wait_state(stage.shared->command, "T", 3000));
     /* More than two looks of the guardian: it leaves a stopped job alone until the deadline. */
-    stage_let(100);
+    stage_let(250);
     MUST(tcsetpgrp(terminal.slave, stage.supervisor) == 0);
     MUST(kill(-stage.supervisor, SIGCONT) == 0);
     type(&terminal, "9\n", 2);
-    MUST(stage_wait_time(&stage.shared->reaped_at, 900));
+    MUST(stage_wait_time(&stage.shared->reaped_at, 3000));
     MUST(stage_close(&stage).left == 0);
     MUST(stage.shared->status == 9);
 }
