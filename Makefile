@@ -24,6 +24,10 @@ check: build
 	@tools/deps --if-root tidy
 	@tests/run -b $(BUILD)
 
+# Long and random, with real processes.
+check-chaos: build
+	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+
 demo: build
 	@$(BUILD)/tenure sim --scenario pause-and-fence
 
@@ -54,6 +58,7 @@ clean:
 help:
 	@echo "make            build build/tenure"
 	@echo "make check      build and run all tests"
+	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make demo       show a paused leader being fenced, in the simulator"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
@@ -63,4 +68,4 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check demo install bench deps coverage tidy format clean help
+.PHONY: all build check check-chaos demo install bench deps coverage tidy format clean help

@@ -10,9 +10,10 @@ BEGIN {
     may["src/fence"] = "tenure fence"
     may["src/runtime"] = "tenure base core runtime"
     may["src/stores"] = "tenure base core runtime stores"
-    may["src/cli"] = "tenure base core runtime stores fence sim cli"
+    may["src/runner"] = "tenure base runner"
+    may["src/cli"] = "tenure base core runtime stores fence runner sim cli"
     may["sim"] = "tenure base core fence sim"
-    may["tests"] = "tenure base core runtime stores fence sim cli tests"
+    may["tests"] = "tenure base core runtime stores fence runner sim cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

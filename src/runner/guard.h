@@ -1,0 +1,24 @@
+/* guard.h - the guardian process itself: what runs between its fork and its end. */
+#ifndef TN_RUNNER_GUARD_H
+#define TN_RUNNER_GUARD_H
+
+#include <sys/types.h>
+
+#include "runner/spawn.h"
+#include "tenure/time.h"
+
+struct tn_guard_setup {
+    const struct tn_spawn *spawn;
+    int socket;     /* To the supervisor; above 2. */
+    int supervisor; /* Its pidfd; above 2. */
+    pid_t supervisor_pid;
+    tenure_ns grace;
+    tenure_ns kill_bound;
+    tenure_ns deadline;
+    tenure_ns watch_every;
+};
+
+/* Runs in the forked child, with all signals blocked. Ends with status 0 when the tree is gone. */
+_Noreturn void tn_guard_main(const struct tn_guard_setup *setup);
+
+#endif

@@ -1,0 +1,39 @@
+/* os.h - what the runner needs of Linux beside POSIX: pidfds, the boot clock, /proc/PID/stat.
+ *
+ * The pidfd calls go by number, because C libraries older than 2022 have no names for them. All of
+ * these may be called in a child forked from a process with threads: nothing allocates or locks. */
+#ifndef TN_RUNNER_OS_H
+#define TN_RUNNER_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "tenure/time.h"
+
+/* CLOCK_BOOTTIME, which goes on while the machine is suspended. */
+tenure_ns tn_boottime(void);
+
+/* A timer on that clock, not armed, as a non-blocking descriptor; -1 with errno. A timer whose
+ * instant fell into a suspend fires on resume. */
+int tn_timer_open(void);
+
+/* Fire at @when, at once if it has passed; TN_NEVER disarms. */
+void tn_timer_arm(int timer, tenure_ns when);
+
+/* Descriptors that refer to one process and never to a later one with the same number.
+ * 0 or more, or -1 with errno; close-on-exec. */
+int tn_pidfd_open(pid_t pid);
+int tn_pidfd_signal(int pidfd, int signo);
+
+/* The same descriptor or a copy that is not 0, 1 or 2: a caller without standard streams must not
+ * hand our socket to the command as its input. Closes @fd when it copies; -1 with errno. */
+int tn_fd_above_streams(int fd);
+
+/* Close every descriptor from @first on, but not @keep[0..count), which is sorted. */
+void tn_close_all_but(int first, const int *keep, size_t count);
+
+/* The state letter and the parent of @pid, from /proc. False when it is gone. */
+bool tn_proc_stat(pid_t pid, char *ret_state, pid_t *ret_parent);
+
+#endif

@@ -1,0 +1,49 @@
+/* tree.h - all descendants of this process: find them, signal them.
+ *
+ * A process whose parent dies becomes a child of its nearest ancestor that is a subreaper. So, seen
+ * from a subreaper, a process can double-fork and setsid as it likes: it stays a descendant.
+ *
+ * No process outside the tree is ever hit. A direct child keeps its number until this process
+ * reaps it, which it does not do during a walk. For every other process a pidfd is opened first,
+ * then its parent is read, and then the parent is seen to be alive through its own pidfd: a number
+ * that was given to a stranger in between cannot pass all three.
+ *
+ * One walk can miss a process that was forked or adopted meanwhile. Signals that must reach all,
+ * SIGKILL above all, are therefore sent in walk after walk until there is nobody left: a process
+ * with SIGKILL pending cannot fork any more, so each walk leaves fewer that can.
+ *
+ * Threads: one at a time. Memory: none allocated; fit for a child of a threaded process. */
+#ifndef TN_RUNNER_TREE_H
+#define TN_RUNNER_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "tenure/error.h"
+
+/* Direct children that are not ours to touch, nor is anything below them. */
+struct tn_tree_spared {
+    const pid_t *pids;
+    size_t count;
+};
+
+/* Whether /proc shows this process's children.
+ * Returns 0 or TENURE_E_UNSUPPORTED: not mounted, or that of another pid namespace. */
+TENURE_MUST_USE int tn_tree_check(void);
+
+/* Send @signo to every descendant, parents before children; with @wake, SIGCONT after it, so that
+ * a stopped process can act on it. @spared may be NULL.
+ * Returns how many processes were found, dead ones that nobody has reaped yet included. */
+size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared);
+
+/* Reap those direct children that are dead, spared ones aside. @watched is one whose end is of
+ * interest: when it is among them, @ret_status gets its wait status and @ret_ended becomes true.
+ * Returns how many direct children there were before: 0 means that the tree is gone. */
+size_t tn_tree_reap(const struct tn_tree_spared *spared, pid_t watched, int *ret_status,
+                    bool *ret_ended);
+
+/* For tests: find children by reading all of /proc, as on a kernel without task/TID/children. */
+void tn_tree_scan_all(bool on);
+
+#endif

@@ -1,0 +1,213 @@
+/* guardian.c - random runs of supervisor, guardian and tree: somebody is stopped or killed in each.
+ *
+ * usage: guardian [RUNS [SEED]]      200 runs by default; the seed is printed
+ *
+ * A run draws an actor, a grace, a kill bound, the length of a term, and a fault, lets the actor
+ * work for a random while, commits the fault, and then looks at what the processes themselves wrote
+ * and at /proc: nobody may act or exist after the last deadline that the guardian can have known.
+ * The last lines are the largest overruns (negative: how long before the deadline), and the time
+ * from the decision to kill until a tree of fifty was reaped. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/number.h"
+#include "base/prng.h"
+#include "runner/os.h"
+#include "tests/runner/stage.h"
+
+enum fault {
+    LAPSE,              /* Nobody renews. */
+    STOP_ASKED,         /* The supervisor asks for the stop. */
+    SUPERVISOR_KILLED,  /* SIGKILL */
+    SUPERVISOR_STOPPED, /* SIGSTOP, and never continued before the tree is gone. */
+    GROUP_FROZEN,       /* SIGSTOP to the supervisor's process group, the command among it. */
+    GROUP_KILLED,       /* SIGKILL to the same. */
+    GUARDIAN_KILLED,
+    GUARDIAN_STOPPED,
+    COMMAND_KILLED,
+    COMMAND_STOPPED, /* And nobody renews. */
+    GUARDIAN_STOPPED_SUPERVISOR_KILLED_AFTER,
+    FAULT_COUNT
+};
+
+static const char *const fault_names[FAULT_COUNT] = {
+    "nobody renews",
+    "stop asked for",
+    "supervisor killed",
+    "supervisor stopped",
+    "group frozen",
+    "group killed",
+    "guardian killed",
+    "guardian stopped",
+    "command killed",
+    "command stopped",
+    "guardian stopped, then supervisor killed",
+};
+
+static const char *const actors[] = {
+    "",
+    "ignore",
+    "ignore daemon daemon",
+    "ignore tree=6",
+    "ignore daemon tree=4 daemon",
+    "ignore chain=20",
+    "ignore spawn",
+    "daemon ignore tree=3",
+    "ignore daemon stop",
+    "ignore tree=30",
+};
+
+struct tally {
+    unsigned failed;
+    unsigned faults[FAULT_COUNT];
+    tenure_ns beat_overrun, gone_overrun;
+};
+
+static void commit(struct stage *stage, enum fault fault)
+{
+    struct stage_shared *shared = stage->shared;
+
+    switch (fault) {
+    case STOP_ASKED:
+        shared->stop = true;
+        return;
+    case SUPERVISOR_KILLED:
+        (void)kill(stage->supervisor, SIGKILL);
+        return;
+    case SUPERVISOR_STOPPED:
+        (void)kill(stage->supervisor, SIGSTOP);
+        return;
+    case GROUP_FROZEN:
+        (void)kill(-stage->supervisor, SIGSTOP);
+        return;
+    case GROUP_KILLED:
+        (void)kill(-stage->supervisor, SIGKILL);
+        return;
+    case GUARDIAN_KILLED:
+        (void)kill(shared->guardian, SIGKILL);
+        return;
+    case GUARDIAN_STOPPED:
+        (void)kill(shared->guardian, SIGSTOP);
+        return;
+    case COMMAND_KILLED:
+        (void)kill(shared->command, SIGKILL);
+        return;
+    case COMMAND_STOPPED:
+        (void)kill(shared->command, SIGSTOP);
+        shared->extend = false;
+        return;
+    case GUARDIAN_STOPPED_SUPERVISOR_KILLED_AFTER:
+        /* One after the other: the supervisor has time to notice the first. */
+        (void)kill(shared->guardian, SIGSTOP);
+        if (stage_wait_int(&shared->reason, -1, 1000))
+            (void)kill(stage->supervisor, SIGKILL);
+        return;
+    default:
+        shared->extend = false;
+        return;
+    }
+}
+
+static bool run(struct tn_prng *prng, unsigned number, struct tally *tally)
+{
+    struct stage stage;
+    size_t actor_count = sizeof actors / sizeof actors[0];
+    const char *actor = actors[tn_prng_below(prng, actor_count)];
+    enum fault fault = (enum fault)tn_prng_below(prng, FAULT_COUNT);
+    int grace_ms = (int)tn_prng_range(prng, 0, 120);
+    int kill_bound_ms = (int)tn_prng_range(prng, 80, 200);
+    int term_ms = grace_ms + kill_bound_ms + (int)tn_prng_range(prng, 150, 400);
+    int work_ms = (int)tn_prng_range(prng, 0, 60);
+
+    stage_init(&stage, grace_ms, kill_bound_ms, term_ms);
+    stage.watch_every = tn_prng_below(prng, 2) == 0 ? 0 : TN_MS(20);
+    bool open = stage_open(&stage, actor);
+    stage_let(work_ms);
+    if (open)
+        commit(&stage, fault);
+    struct stage_result result = stage_close(&stage);
+
+    tally->faults[fault]++;
+    if (result.beat_overrun > tally->beat_overrun)
+        tally->beat_overrun = result.beat_overrun;
+    if (result.gone_overrun > tally->gone_overrun)
+        tally->gone_overrun = result.gone_overrun;
+    if (open && result.left == 0 && result.beat_overrun <= 0 && result.gone_overrun <= 0)
+        return true;
+    printf("FAIL run %u: %s; actor \"%s\", G %d ms, K %d ms, term %d ms, watch %s: %s, %zu left, "
+           "last act %" PRId64 " us and last process %" PRId64 " us after the deadline\n",
+           number, fault_names[fault], actor, grace_ms, kill_bound_ms, term_ms,
+           stage.watch_every > 0 ? "on" : "off", open ? "ran" : "did not start", result.left,
+           result.beat_overrun / 1000, result.gone_overrun / 1000);
+    return false;
+}
+
+/* From the decision to kill until all fifty are reaped, the largest of a few tries; -1: failed. */
+static tenure_ns measure_fifty(void)
+{
+    tenure_ns most = 0;
+
+    for (int i = 0; i < 20; i++) {
+        struct stage stage;
+
+        stage_init(&stage, 0, 1000, 20000);
+        bool open =
+            stage_open(&stage, "ignore daemon tree=48") && stage_wait_count(&stage, 50, 2000);
+        stage.shared->stop = true;
+        struct stage_result result = stage_close(&stage);
+        if (!open || result.left > 0 || stage.shared->reaped_at == 0)
+            return -1;
+        tenure_ns took = stage.shared->reaped_at - stage.shared->killing_at;
+        most = took > most ? took : most;
+    }
+    return most;
+}
+
+static void print_span(const char *what, tenure_ns span)
+{
+    char text[TN_DURATION_TEXT];
+
+    tn_duration_format(text, sizeof text, span);
+    printf("%s: %s\n", what, text);
+}
+
+int main(int argc, char **argv)
+{
+    struct tally tally = { .beat_overrun = INT64_MIN, .gone_overrun = INT64_MIN };
+    struct tn_prng prng;
+    uint64_t runs = 200;
+    uint64_t seed = (uint64_t)tn_boottime() % 1000000;
+
+    if ((argc > 1 && tn_u64_parse(argv[1], &runs) != 0) ||
+        (argc > 2 && tn_u64_parse(argv[2], &seed) != 0) || runs == 0) {
+        (void)fprintf(stderr, "usage: guardian [RUNS [SEED]]\n");
+        return 64;
+    }
+    printf("%" PRIu64 " runs, seed %" PRIu64 "\n", runs, seed);
+    tn_prng_seed(&prng, seed);
+    for (unsigned i = 0; i < runs; i++) {
+        if (!run(&prng, i, &tally))
+            tally.failed++;
+        (void)fflush(stdout);
+    }
+    for (int i = 0; i < FAULT_COUNT; i++)
+        printf("%4u times: %s\n", tally.faults[i], fault_names[i]);
+    print_span("last act after the deadline, at most", tally.beat_overrun);
+    print_span("last process after the deadline, at most", tally.gone_overrun);
+    tenure_ns fifty = measure_fifty();
+    if (fifty < 0) {
+        printf("FAIL: fifty processes were not killed as they should\n");
+        tally.failed++;
+    } else {
+        print_span("from SIGKILL until fifty processes are reaped, at most", fifty);
+    }
+    printf("%" PRIu64 " passed, %u failed, 0 skipped\n", runs + 1 - tally.failed, tally.failed);
+    return tally.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
