@@ -25,6 +25,7 @@ static const struct verb {
     { "renew", tn_cli_renew, "prolong a lease that acquire took" },
     { "release", tn_cli_release, "give a lease back that acquire took" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
+    { "run", tn_cli_run, "run a command while leading; stop it before the deadline" },
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };
 
