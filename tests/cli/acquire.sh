@@ -377,6 +377,18 @@ else
     cat "$t_err"
 fi
 
+t_case "another time namespace never takes a lease early"
+export TENURE_STORE="sqlite:$t_dir/space.db"
+if ! unshare -T -f --boottime 100000 true 2>/dev/null; then
+    t_skip "no time namespace can be made here"
+fi
+take space --ttl 20s
+t_run unshare -T -f --boottime 100000 "$tenure" acquire space --json
+t_check "held there too" [ "$t_status" -eq 75 ]
+t_check "for its TTL" [ "$(field remaining_ms)" -le 20000 ]
+t_run "$tenure" renew space --token "$token"
+t_check "and the holder goes on" [ "$t_status" -eq 0 ]
+
 t_case "out of descriptors"
 (
     exec >"$t_out" 2>"$t_err"
