@@ -42,6 +42,8 @@ static const char after[] =
 
 struct request {
     struct tn_op op;
+    tenure_ns ttl;
+    tenure_ns renew_at; /* From then on a question also renews; others write nothing. */
     tenure_ns wait;
     bool json;
     int bell; /* -1: none. */
@@ -99,7 +101,8 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
     struct tn_op *op = &request->op;
     struct tn_option options[] = {
         TN_RATE("rho", 0, &rho_ppm, "0.1", "clock-rate bound, to check the TTL with"),
-        TN_DURATION("ttl", 0, &op->ttl, TN_TTL_MIN, TN_TTL_MAX, "15s", "how long the lease lives"),
+        TN_DURATION("ttl", 0, &request->ttl, TN_TTL_MIN, TN_TTL_MAX, "15s",
+                    "how long the lease lives"),
         TN_STRING("id", 'i', &id, "ID", "host-pid", "a label, to tell who holds it"),
         TN_DURATION("wait", 0, &request->wait, 0, WAIT_MAX, "0s", "wait in the queue this long"),
         TN_STORE(ret_url),
@@ -117,7 +120,7 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
     if (status < 0)
         status = tn_cli_name(&command, &op->name);
     if (status < 0)
-        status = check_plan(op->ttl, options[0].given ? &rho_ppm : NULL);
+        status = check_plan(request->ttl, options[0].given ? &rho_ppm : NULL);
     if (status < 0)
         status = read_id(request, id);
     if (status < 0)
@@ -147,7 +150,7 @@ static int granted(struct tn_cli_store *store, const struct request *request,
     if (request->json)
         printf("{\"granted\":true,\"name\":\"%s\",\"token\":%" PRIu64 ",\"secret\":\"%s\","
                "\"ttl_ms\":%" PRId64 "}\n",
-               op->name, result->lease.token, secret, op->ttl / TN_MS(1));
+               op->name, result->lease.token, secret, request->ttl / TN_MS(1));
     else
         printf("TENURE_TOKEN=%" PRIu64 "\nTENURE_SECRET=%s\n", result->lease.token, secret);
     /* Nobody knows the secret: nobody could give the lease back. main tells of the lost output. */
@@ -246,16 +249,56 @@ static int fresh_secrets(struct request *request)
     return rc < 0 ? tn_cli_store_fail("acquire", rc, "the kernel gives no random numbers") : -1;
 }
 
-/* Ask once. Returns the error code, and its line in @reterr. */
-static int ask(struct tn_cli_store *store, const struct request *request,
+/* Ask once. Returns the error code, and its line in @reterr. When the bell rings, all waiters ask:
+ * only a question that writes nothing is cheap enough for that. */
+static int ask(struct tn_cli_store *store, struct request *request,
                struct tn_sqlite_result *ret_result, struct tn_text *reterr)
 {
+    tenure_ns now = tn_clock_now(&store->clock);
+    bool renews = now >= request->renew_at;
+
     reterr->len = 0;
     reterr->truncated = false;
     reterr->buf[0] = '\0';
     if (request->bell >= 0)
         tn_sqlite_watch_drain(request->bell);
-    return tn_sqlite_step(store->sqlite, &request->op, ret_result, reterr);
+    request->op.ttl = renews ? request->ttl : 0;
+    int rc = tn_sqlite_step(store->sqlite, &request->op, ret_result, reterr);
+    if (rc == 0 && renews)
+        request->renew_at = now + request->ttl / 3;
+    return rc;
+}
+
+/* What to do about @result while there is time @left: wait for *@ret_next and ask again (-1), or
+ * end with the exit status. */
+static int judge(struct tn_cli_store *store, struct request *request,
+                 const struct tn_sqlite_result *result, tenure_ns left, tenure_ns *ret_next)
+{
+    int status;
+
+    switch (result->answer) {
+    case TN_ANSWER_GRANTED:
+        if (request->op.ttl > 0)
+            return granted(store, request, result);
+        request->renew_at = 0; /* The holder is to have a full TTL. */
+        *ret_next = 0;
+        return -1;
+    case TN_ANSWER_HELD:
+        return not_granted(request, &result->lease);
+    case TN_ANSWER_FULL:
+        return tn_cli_store_fail("acquire", TENURE_E_FULL, "the store has no more tokens");
+    case TN_ANSWER_QUEUED:
+        *ret_next = least(*ret_next, result->lease.remaining);
+        if (left > 0)
+            return -1;
+        status = take_back(store, request);
+        return status >= 0 ? status : not_granted(request, &result->lease);
+    default:
+        /* This process slept so long that its place, or its unheard grant, has expired. */
+        request->renew_at = 0;
+        *ret_next = 0;
+        return fresh_secrets(request);
+    }
 }
 
 /* Without a wait this asks once. The wait ends with a last question, so that a grant that came in
@@ -270,40 +313,25 @@ static int campaign(struct tn_cli_store *store, struct request *request)
     for (;;) {
         struct tn_sqlite_result result = { .answer = TN_ANSWER_GONE };
         int rc = ask(store, request, &result, &error);
-        tenure_ns left = end - tn_clock_now(&store->clock);
-        tenure_ns next = request->op.ttl / 3;
+        tenure_ns now = tn_clock_now(&store->clock);
+        tenure_ns next = rc < 0 ? POLL_EVERY : request->renew_at - now;
+        bool again = rc == TENURE_E_UNAVAILABLE || rc == TENURE_E_TIMEOUT;
 
         if (caught != 0)
             return end_by_signal(store, request);
-        if (rc < 0 && (left <= 0 || (rc != TENURE_E_UNAVAILABLE && rc != TENURE_E_TIMEOUT)))
+        if (rc < 0 && (now >= end || !again))
             return tn_cli_store_fail("acquire", rc, buf);
-        if (rc < 0) {
-            next = POLL_EVERY;
-        } else if (result.answer == TN_ANSWER_GRANTED) {
-            return granted(store, request, &result);
-        } else if (result.answer == TN_ANSWER_HELD) {
-            return not_granted(request, &result.lease);
-        } else if (result.answer == TN_ANSWER_FULL) {
-            return tn_cli_store_fail("acquire", TENURE_E_FULL, "the store has no more tokens");
-        } else if (result.answer == TN_ANSWER_QUEUED && left <= 0) {
-            int status = take_back(store, request);
-            return status >= 0 ? status : not_granted(request, &result.lease);
-        } else if (result.answer == TN_ANSWER_QUEUED) {
-            next = least(next, result.lease.remaining);
-        } else {
-            /* This process slept so long that its place, or its unheard grant, has expired. */
-            int status = fresh_secrets(request);
-            if (status >= 0)
-                return status;
-            continue;
-        }
-        pause_for(request, least(next, left));
+        int status = rc < 0 ? -1 : judge(store, request, &result, end - now, &next);
+        if (status >= 0)
+            return status;
+        if (next > 0)
+            pause_for(request, least(next, end - now));
     }
 }
 
 int tn_cli_acquire(int argc, char **argv)
 {
-    struct request request = { .op = { .kind = TN_OP_ACQUIRE, .ttl = TN_SEC(15) }, .bell = -1 };
+    struct request request = { .op = { .kind = TN_OP_ACQUIRE }, .ttl = TN_SEC(15), .bell = -1 };
     struct tn_cli_store store = { .sqlite = NULL };
     const char *url = NULL;
 
