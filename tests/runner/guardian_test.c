@@ -114,6 +114,21 @@ TEST(a_missing_command_is_127)
     CHECK_EQ_I64(run_status(in_path), 127);
 }
 
+TEST(only_a_file_in_path_is_found)
+{
+    char *file[] = { "status", NULL };
+    char *folder[] = { "fd", NULL };
+    char *before = strdup(getenv("PATH"));
+
+    (void)setenv("PATH", "/nonexistent:/proc/self", 1);
+    int file_status = run_status(file);
+    int folder_status = run_status(folder);
+    (void)setenv("PATH", before, 1);
+    free(before);
+    CHECK_EQ_I64(file_status, 126);
+    CHECK_EQ_I64(folder_status, 127);
+}
+
 TEST(a_command_that_cannot_be_executed_is_126)
 {
     char *plain_file[] = { "/proc/self/status", NULL };
