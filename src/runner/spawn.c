@@ -162,8 +162,8 @@ void tn_signals_default(const sigset_t *ignored)
     }
 }
 
-/* execvpe also says "permission denied" when a folder of PATH may not be searched, or holds a folder
- * of that name. To a shell the command is not found then, and found only where there is a file. */
+/* execvpe also says "permission denied" when a folder of PATH may not be searched, or holds a
+ * folder of that name. A shell has then not found it: only a file counts. */
 static int search_error(const char *name, int error)
 {
     const char *path = getenv("PATH");

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -200,6 +202,129 @@ TEST(two_guardians_do_not_harm_each_other)
     CHECK(!tn_guardian_dispatch(two, &event));
     tn_guardian_free(two);
     CHECK_EQ_I64(kill(command, 0), -1);
+}
+
+/* Run @scene in a child, where it may spoil what it likes; its result is the exit status. */
+static int in_child(int (*scene)(void))
+{
+    int status = 0;
+
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(scene());
+    CHECK_EQ_I64(waitpid(pid, &status, 0), pid);
+    CHECK(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* As run, without the harness: the command's status, or 100 and more for what went wrong. */
+static int run_quietly(char *const *argv)
+{
+    struct tn_guardian_options options = { .argv = argv,
+                                           .grace = TN_MS(50),
+                                           .kill_bound = TN_SEC(1),
+                                           .deadline = tn_boottime() + TN_SEC(5) };
+    struct tn_guardian *guardian = NULL;
+    struct tn_guardian_event event;
+    int rc = tn_guardian_start(&options, &guardian);
+
+    if (rc != 0)
+        return 100 - rc;
+    while (!tn_guardian_done(guardian)) {
+        struct pollfd fd = { .fd = tn_guardian_fd(guardian), .events = POLLIN };
+
+        (void)poll(&fd, 1, 1000);
+        while (tn_guardian_dispatch(guardian, &event))
+            ;
+    }
+    int status = tn_guardian_status(guardian);
+    tn_guardian_free(guardian);
+    return status >= 0 ? status : 120;
+}
+
+static int without_streams(void)
+{
+    /* Three if none of our descriptors took the place of a stream. */
+    char *argv[] = { "sh", "-c",
+                     "for n in 0 1 2; do [ -e /proc/$$/fd/$n ] || s=x$s; done; exit ${#s}", NULL };
+
+    (void)close(0);
+    (void)close(1);
+    (void)close(2);
+    return run_quietly(argv);
+}
+
+TEST(a_supervisor_without_streams_has_a_command_without_streams)
+{
+    CHECK_EQ_I64(in_child(without_streams), 3);
+}
+
+static int with_few_descriptors(void)
+{
+    char *argv[] = { "true", NULL };
+    struct rlimit limit = { 0 };
+    int before = stage_fds();
+    int good = 0;
+
+    for (rlim_t most = 3; most < 40; most++) {
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = most;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        int status = run_quietly(argv);
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        /* It runs, or the guardian could not fork it, or there is no guardian. */
+        if (status != 0 && status != 126 && status != 100 - TENURE_E_FULL)
+            return status;
+        good += status == 0;
+        if (stage_fds() != before || waitpid(-1, NULL, WNOHANG) >= 0)
+            return 121;
+    }
+    return good > 10 ? 0 : 122;
+}
+
+TEST(without_descriptors_it_fails_cleanly)
+{
+    CHECK_EQ_I64(in_child(with_few_descriptors), 0);
+}
+
+static void *start_it(void *out)
+{
+    static char *argv[] = { "sh", "-c", "(sleep 20 & sleep 20) & sleep 20", NULL };
+    struct tn_guardian_options options = { .argv = argv,
+                                           .grace = TN_SEC(1),
+                                           .kill_bound = TN_SEC(1),
+                                           .deadline = tn_boottime() + TN_SEC(20) };
+
+    return tn_guardian_start(&options, out) == 0 ? out : NULL;
+}
+
+static int from_a_thread(void)
+{
+    struct tn_guardian *guardian = NULL;
+    struct tn_guardian_event event;
+    tenure_ns end = tn_boottime() + TN_SEC(3);
+    pthread_t thread;
+    bool killed = false;
+
+    if (pthread_create(&thread, NULL, start_it, &guardian) != 0 ||
+        pthread_join(thread, NULL) != 0 || guardian == NULL)
+        return 123;
+    while (!tn_guardian_done(guardian) && tn_boottime() < end) {
+        if (!tn_guardian_dispatch(guardian, &event))
+            stage_let(1);
+        else if (event.kind == TN_GUARDIAN_STARTED)
+            killed = kill(tn_guardian_pid(guardian), SIGKILL) == 0;
+    }
+    bool done = tn_guardian_done(guardian);
+    tn_guardian_free(guardian);
+    return killed && done && waitpid(-1, NULL, WNOHANG) < 0 ? 0 : 124;
+}
+
+TEST(the_thread_that_started_it_may_end)
+{
+    CHECK_EQ_I64(in_child(from_a_thread), 0);
 }
 
 TEST(a_command_whose_time_is_over_is_not_started)
