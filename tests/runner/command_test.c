@@ -108,6 +108,16 @@ TEST(the_command_gets_the_standard_streams_and_no_other_descriptor)
     CHECK_STR(text, "0\n1\n2\n3\n");
 }
 
+/* The signal set that follows @label. Without 32 and 33: they are the C library's own, which does
+ * not let anyone set them, but itself leaves them ignored in what posix_spawn has started. */
+static unsigned long long signal_set(const char *text, const char *label)
+{
+    const char *at = strstr(text, label);
+
+    CHECK(at != NULL);
+    return strtoull(at + strlen(label), NULL, 16) & ~(3ULL << 31);
+}
+
 TEST(the_commands_signals_are_unblocked_and_at_their_defaults)
 {
     sigset_t all;
@@ -119,7 +129,8 @@ TEST(the_commands_signals_are_unblocked_and_at_their_defaults)
     const char *text = run_script("grep -E '^Sig(Blk|Ign)' /proc/self/status", NULL, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    CHECK_STR(text, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    CHECK_EQ_U64(signal_set(text, "SigBlk:"), 0);
+    CHECK_EQ_U64(signal_set(text, "SigIgn:"), 0);
 }
 
 TEST(a_hangup_that_was_ignored_stays_ignored)
@@ -127,7 +138,7 @@ TEST(a_hangup_that_was_ignored_stays_ignored)
     (void)signal(SIGHUP, SIG_IGN);
     const char *text = run_script("grep '^SigIgn' /proc/self/status", NULL, NULL);
     (void)signal(SIGHUP, SIG_DFL);
-    CHECK_STR(text, "SigIgn:\t0000000000000001\n");
+    CHECK_EQ_U64(signal_set(text, "SigIgn:"), 1U << (SIGHUP - 1));
 }
 
 TEST(the_command_is_in_the_supervisors_group_and_session)
