@@ -189,6 +189,41 @@ TEST(free_kills_what_still_runs)
     CHECK_EQ_I64(errno, ECHILD);
 }
 
+TEST(what_the_guardian_said_is_heard_although_it_did_not_listen)
+{
+    char *argv[] = { "sleep", "20", NULL };
+    struct tn_guardian_options options = { .argv = argv,
+                                           .grace = TN_SEC(1),
+                                           .kill_bound = TN_SEC(1),
+                                           .deadline = tn_boottime() + TN_SEC(20) };
+    struct tn_guardian *guardian = NULL;
+    struct tn_guardian_event event = { .kind = TN_GUARDIAN_LOST };
+    bool lost = false;
+
+    CHECK_EQ_I64(tn_guardian_start(&options, &guardian), 0);
+    for (int i = 0; i < 2000 && event.kind != TN_GUARDIAN_STARTED; i++) {
+        if (!tn_guardian_dispatch(guardian, &event))
+            stage_let(1);
+    }
+    pid_t command = event.value;
+    pid_t pid = tn_guardian_pid(guardian);
+    CHECK_EQ_I64(kill(pid, SIGSTOP), 0);
+    CHECK(stage_wait_state(pid, "T", 2000));
+    /* More than it reads before it looks at its children; it ends with some of them unread. */
+    for (int i = 1; i <= 200; i++)
+        CHECK_EQ_I64(tn_guardian_extend(guardian, options.deadline + i), 0);
+    CHECK_EQ_I64(kill(command, SIGKILL), 0);
+    CHECK(stage_wait_state(command, "Z", 2000));
+    CHECK_EQ_I64(kill(pid, SIGCONT), 0);
+    CHECK(stage_wait_state(pid, "Z", 2000));
+    while (tn_guardian_dispatch(guardian, &event))
+        lost = lost || event.kind == TN_GUARDIAN_LOST;
+    CHECK(tn_guardian_done(guardian));
+    CHECK_EQ_I64(tn_guardian_status(guardian), 128 + SIGKILL);
+    tn_guardian_free(guardian);
+    CHECK(!lost);
+}
+
 TEST(two_guardians_do_not_harm_each_other)
 {
     char *argv[] = { "sleep", "20", NULL };
