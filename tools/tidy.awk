@@ -10,7 +10,7 @@ BEGIN {
     may["src/fence"] = "tenure fence"
     may["src/runtime"] = "tenure base core runtime"
     may["src/stores"] = "tenure base core runtime stores"
-    may["src/runner"] = "tenure base runner"
+    may["src/runner"] = "tenure base runtime runner"
     may["src/cli"] = "tenure base core runtime stores fence runner sim cli"
     may["sim"] = "tenure base core fence sim"
     may["tests"] = "tenure base core runtime stores fence runner sim cli tests"

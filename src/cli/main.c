@@ -19,6 +19,7 @@ static const struct verb {
     int (*run)(int argc, char **argv);
     const char *summary;
 } verbs[] = {
+#ifndef TN_PLANTS /* A program with bugs planted in it must not lead anything. */
     { "status", tn_cli_status, "who leads" },
     { "list", tn_cli_list, "all names of a store" },
     { "acquire", tn_cli_acquire, "take a lease, for scripts" },
@@ -26,6 +27,7 @@ static const struct verb {
     { "release", tn_cli_release, "give a lease back that acquire took" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
     { "run", tn_cli_run, "run a command while leading; stop it before the deadline" },
+#endif
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };
 

@@ -27,15 +27,6 @@
 #define SYS_close_range 436
 #endif
 
-tenure_ns tn_boottime(void)
-{
-    struct timespec ts;
-    int rc = clock_gettime(CLOCK_BOOTTIME, &ts);
-
-    TN_ASSERT(rc == 0);
-    return TN_SEC(ts.tv_sec) + ts.tv_nsec;
-}
-
 int tn_timer_open(void)
 {
     return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

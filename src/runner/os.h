@@ -9,10 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "runtime/clock.h"
 #include "tenure/time.h"
-
-/* CLOCK_BOOTTIME, which goes on while the machine is suspended. */
-tenure_ns tn_boottime(void);
 
 /* A timer on that clock, not armed, as a non-blocking descriptor; -1 with errno. A timer whose
  * instant fell into a suspend fires on resume. */

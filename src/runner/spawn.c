@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,6 +162,26 @@ void tn_signals_default(const sigset_t *ignored)
     }
 }
 
+/* execvpe also says "permission denied" when a folder of PATH may not be searched, or holds a
+ * folder of that name. A shell has then not found it: only a file counts. */
+static int search_error(const char *name, int error)
+{
+    const char *path = getenv("PATH");
+    char candidate[4096];
+    struct stat st;
+
+    if (error != EACCES || strchr(name, '/') != NULL || path == NULL)
+        return error;
+    for (size_t len; *path != '\0'; path += len + (path[len] == ':')) {
+        len = strcspn(path, ":");
+        (void)snprintf(candidate, sizeof candidate, "%.*s/%s", len > 0 ? (int)len : 1,
+                       len > 0 ? path : ".", name);
+        if (stat(candidate, &st) == 0 && S_ISREG(st.st_mode))
+            return EACCES;
+    }
+    return ENOENT;
+}
+
 /* In the child. Its descriptors are the standard streams and ones that close on exec: the guardian
  * has closed all others long since. */
 static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardian, int status_fd)
@@ -178,7 +200,7 @@ static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardia
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (error == 0) {
         (void)execvpe(spawn->argv[0], spawn->argv, spawn->envp);
-        error = errno;
+        error = search_error(spawn->argv[0], errno);
     }
     /* A lost report leaves the status, which says the same in fewer words. */
     ssize_t sent = write(status_fd, &error, sizeof error);

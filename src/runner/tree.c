@@ -145,7 +145,7 @@ static bool is_spared(const struct walk *walk, const struct node *parent, pid_t 
     return false;
 }
 
-/* Whether @pidfd, opened before, is a child of @parent for certain; see tree.h. */
+/* Whether @pid, whose pidfd is open, is a child of @parent for certain; see tree.h. */
 static bool is_child(const struct node *parent, pid_t pid)
 {
     char state;

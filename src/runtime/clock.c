@@ -65,14 +65,19 @@ static void add_namespace(struct tn_text *domain)
         tn_text_addf(domain, " %+" PRId64 ".%" PRId64, seconds, nanoseconds);
 }
 
-static tenure_ns read_clock(void *arg)
+tenure_ns tn_boottime(void)
 {
     struct timespec now;
 
-    (void)arg;
     int rc = clock_gettime(CLOCK_BOOTTIME, &now);
     TN_ASSERT(rc == 0);
     return TN_SEC(now.tv_sec) + now.tv_nsec;
+}
+
+static tenure_ns read_clock(void *arg)
+{
+    (void)arg;
+    return tn_boottime();
 }
 
 int tn_clock_init(struct tn_clock *ret_clock)

@@ -25,6 +25,9 @@ TENURE_MUST_USE int tn_clock_init(struct tn_clock *ret_clock);
 
 tenure_ns tn_clock_now(const struct tn_clock *clock);
 
+/* CLOCK_BOOTTIME as it is, for who keeps no instants: the runner, also in a forked child. */
+tenure_ns tn_boottime(void);
+
 /* Wait for @ns; shorter when a signal arrives. */
 void tn_clock_pause(tenure_ns ns);
 

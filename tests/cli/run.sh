@@ -50,7 +50,7 @@ is_quiet() { # Nobody has acted for 100 ms.
     [ "$(wc -l <"$log")" -eq "$quiet_before" ]
 }
 
-# Of each token the first and the last act, in order: a later token must begin after the earlier ended.
+# Of each token the first and the last act: a later token must begin after the earlier one ended.
 no_overlap() {
     awk '!($2 in first) { first[$2] = $1; order[++n] = $2 } { last[$2] = $1 }
          END { for (i = 2; i <= n; i++) {
@@ -97,7 +97,8 @@ t_check "126, not $t_status" [ "$t_status" -eq 126 ]
 
 new_case "no secret and no descriptor reaches the command"
 # shellcheck disable=SC2016
-TENURE_SECRET=hidden t_run "$tenure" run job -- sh -c 'env | grep -c SECRET; ls /proc/self/fd | wc -l'
+TENURE_SECRET=hidden t_run "$tenure" run job -- \
+    sh -c 'env | grep -c SECRET; ls /proc/self/fd | wc -l'
 t_check "nothing but the three streams and ls's own" [ "$(tr '\n' ' ' <"$t_out")" = "0 4 " ]
 
 new_case "SIGTERM: the command stops, the lease is released, the next leads long before the TTL"

@@ -114,6 +114,21 @@ TEST(a_missing_command_is_127)
     CHECK_EQ_I64(run_status(in_path), 127);
 }
 
+TEST(only_a_file_in_path_is_found)
+{
+    char *file[] = { "status", NULL };
+    char *folder[] = { "fd", NULL };
+    char *before = strdup(getenv("PATH"));
+
+    (void)setenv("PATH", "/nonexistent:/proc/self", 1);
+    int file_status = run_status(file);
+    int folder_status = run_status(folder);
+    (void)setenv("PATH", before, 1);
+    free(before);
+    CHECK_EQ_I64(file_status, 126);
+    CHECK_EQ_I64(folder_status, 127);
+}
+
 TEST(a_command_that_cannot_be_executed_is_126)
 {
     char *plain_file[] = { "/proc/self/status", NULL };
@@ -283,15 +298,36 @@ TEST(a_killed_supervisor_takes_the_tree_with_it_after_the_grace)
     CHECK(result.last_beat <= killed_at + stage.grace + stage.kill_bound);
 }
 
-TEST(the_deadline_cuts_the_grace_of_a_killed_supervisor)
+/* Stop both until @before_kill_ms before D - K, then let the guardian go on. */
+static void wake_late(struct stage *stage, const char *words, int before_kill_ms)
+{
+    stage_init(stage, LONG_GRACE, KILL_BOUND, LONG_GRACE + KILL_BOUND + 150);
+    stage->watch_every = 0;
+    CHECK(stage_open(stage, words));
+    CHECK_EQ_I64(kill(stage->supervisor, SIGSTOP), 0);
+    CHECK(stage_wait_state(stage->supervisor, "T", 2000));
+    CHECK_EQ_I64(kill(stage->shared->guardian, SIGSTOP), 0);
+    tenure_ns kill_at = stage->shared->deadline - stage->kill_bound;
+    stage_let((int)((kill_at - tn_boottime()) / TN_MS(1)) - before_kill_ms);
+    CHECK_EQ_I64(kill(stage->shared->guardian, SIGCONT), 0);
+}
+
+TEST(a_guardian_that_wakes_late_gives_less_grace)
 {
     struct stage stage;
 
-    stage_init(&stage, 300, KILL_BOUND, 800);
-    CHECK(stage_open(&stage, "ignore daemon"));
-    stage.shared->extend = false;
-    CHECK_EQ_I64(kill(stage.supervisor, SIGKILL), 0);
+    wake_late(&stage, "ignore daemon", 100);
     (void)close_and_check(&stage);
+    CHECK_EQ_I64(stage.shared->status, 128 + SIGKILL);
+}
+
+TEST(a_guardian_that_wakes_too_late_gives_none)
+{
+    struct stage stage;
+
+    wake_late(&stage, "term=5", -50);
+    (void)close_and_check(&stage);
+    CHECK_EQ_I64(stage.shared->status, 128 + SIGKILL);
 }
 
 TEST(a_stopped_supervisor_does_not_keep_the_tree_alive)
