@@ -29,6 +29,8 @@ check-chaos: build
 	@tests/run -b $(BUILD) $(BUILD)/chaos/*
 
 demo: build
+	@examples/demo.sh $(BUILD)/tenure
+	@echo
 	@$(BUILD)/tenure sim --scenario pause-and-fence
 
 install: build
@@ -59,7 +61,7 @@ help:
 	@echo "make            build build/tenure"
 	@echo "make check      build and run all tests"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
-	@echo "make demo       show a paused leader being fenced, in the simulator"
+	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
 	@echo "make deps       check for needed packages; as root, install them"
