@@ -324,6 +324,7 @@ static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *eve
     if (event->token < claim->leader_token ||
         (event->token == claim->leader_token && event->held == claim->leader_held))
         return; /* Older than what was told, or the same. */
+    claim->hurried = false;
     claim->leader_token = event->token;
     claim->leader_held = event->held;
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_LEADER);
@@ -487,12 +488,16 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
     }
 }
 
-/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken us. */
+/* Somebody else holds it under @token - or did: word of the vacancy may have overtaken us. Asked
+ * again once per vacancy: in a store that was restored, what we know of may have been another age.
+ */
 static void held(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
 {
     watch(claim, false, claim->config->poll_every);
-    if (!claim->leader_held && claim->leader_token >= token && token > 0)
+    if (!claim->leader_held && claim->leader_token >= token && token > 0 && !claim->hurried) {
+        claim->hurried = true;
         acquire(claim, out);
+    }
 }
 
 static void hear_store(struct tn_claim *claim, const struct tn_claim_event *event,

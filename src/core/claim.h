@@ -131,6 +131,7 @@ struct tn_claim {
     uint64_t first_read;    /* The first one sent within the present term. */
     enum tn_claim_state state;
     bool leader_held;
+    bool hurried; /* Asked again at once, because of the vacancy told last. */
     bool campaigning;
     bool ready;
     bool queued;    /* WATCHING: in the store's queue, which wakes us. */

@@ -612,3 +612,14 @@ TEST(a_follower_has_no_doubts)
     reach_waiting();
     CHECK_STR(hears(700, TN_CLAIM_EV_DOUBT), "");
 }
+
+TEST(a_vacancy_of_another_age_is_asked_about_once)
+{
+    reach_acquiring();
+    CHECK_STR(observed(550, 9, false), "leader t9 gone"); /* Before the store was restored. */
+    CHECK_STR(feed(600, (struct tn_claim_event) { .kind = TN_CLAIM_EV_HELD, .gen = 1, .token = 2 }),
+              "acquire g1");
+    CHECK_STR(feed(700, (struct tn_claim_event) { .kind = TN_CLAIM_EV_HELD, .gen = 1, .token = 2 }),
+              "");
+    CHECK_STR(in_state(), "watching");
+}
