@@ -54,43 +54,15 @@ struct request {
 
 /* --- What was asked for --------------------------------------------------------------------- */
 
-static int check_plan(tenure_ns ttl, const uint32_t *rho_ppm)
+/* The TTL must be one that a holder can live with. */
+static int check_ttl(tenure_ns ttl, const uint32_t *rho_ppm)
 {
     struct tn_plan plan;
-    struct tn_plan_answer answer;
-    char left[TN_DURATION_TEXT];
-    char right[TN_DURATION_TEXT];
 
     tn_plan_init(&plan, ttl);
     if (rho_ppm != NULL)
         tn_plan_turn(&plan, TN_KNOB_RHO, *rho_ppm);
-    enum tn_plan_verdict verdict = tn_plan_judge(&plan, &answer);
-    if (verdict == TN_PLAN_SAFE)
-        return -1;
-    bool p1 = verdict == TN_PLAN_BREAKS_P1;
-    return tn_cli_fail(TN_EXIT_USAGE, "acquire",
-                       "%s, by P%d: %s is not at most %s; 'tenure plan' shows the arithmetic",
-                       p1 ? "two leaders could overlap" : "one lost renewal would cost the term",
-                       p1 ? 1 : 8, tn_cli_duration(left, p1 ? answer.p1_left : answer.p8_left),
-                       tn_cli_duration(right, p1 ? answer.p1_right : answer.p8_right));
-}
-
-static int read_id(struct request *request, const char *id)
-{
-    char host[128] = "host";
-
-    if (id != NULL && strlen(id) > TN_LABEL_MAX)
-        return tn_cli_fail(TN_EXIT_USAGE, "acquire", "--id: at most %d bytes", TN_LABEL_MAX);
-    if (gethostname(host, sizeof host) != 0)
-        (void)snprintf(host, sizeof host, "host");
-    host[sizeof host - 1] = '\0';
-    if (id != NULL)
-        (void)snprintf(request->id, sizeof request->id, "%s", id);
-    else
-        (void)snprintf(request->id, sizeof request->id, "%s-%ld", host, (long)getpid());
-    request->op.label = request->id;
-    request->op.label_len = (uint32_t)strlen(request->id);
-    return -1;
+    return tn_cli_check_plan("acquire", &plan);
 }
 
 /* Returns -1 to go on, or the exit status. */
@@ -120,12 +92,15 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
     if (status < 0)
         status = tn_cli_name(&command, &op->name);
     if (status < 0)
-        status = check_plan(request->ttl, options[0].given ? &rho_ppm : NULL);
+        status = check_ttl(request->ttl, options[0].given ? &rho_ppm : NULL);
     if (status < 0)
-        status = read_id(request, id);
-    if (status < 0)
-        op->name_len = (uint32_t)strlen(op->name);
-    return status;
+        status = tn_cli_label("acquire", id, request->id);
+    if (status >= 0)
+        return status;
+    op->label = request->id;
+    op->label_len = (uint32_t)strlen(request->id);
+    op->name_len = (uint32_t)strlen(op->name);
+    return -1;
 }
 
 /* --- The answer ----------------------------------------------------------------------------- */

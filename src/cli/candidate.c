@@ -366,18 +366,3 @@ void tn_candidate_close(struct tn_candidate *candidate)
         (void)close(candidate->bell);
     candidate->bell = -1;
 }
-
-int tn_candidate_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1])
-{
-    char host[128] = "";
-
-    if (id != NULL && strlen(id) > TN_LABEL_MAX)
-        return tn_cli_fail(TN_EXIT_USAGE, verb, "--id: at most %d bytes", TN_LABEL_MAX);
-    if (id == NULL && (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0'))
-        (void)snprintf(host, sizeof host, "host");
-    if (id != NULL)
-        (void)snprintf(buf, TN_LABEL_MAX + 1, "%s", id);
-    else
-        (void)snprintf(buf, TN_LABEL_MAX + 1, "%s-%ld", host, (long)getpid());
-    return -1;
-}

@@ -72,7 +72,4 @@ bool tn_candidate_is_idle(const struct tn_candidate *candidate);
 /* Close the session; what it still has is free at once. */
 void tn_candidate_close(struct tn_candidate *candidate);
 
-/* "host-pid", or @id when it is given. Returns -1, or the exit status. */
-int tn_candidate_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1]);
-
 #endif

@@ -314,22 +314,6 @@ static int loop(struct run *run)
 
 /* --- What was asked for ----------------------------------------------------------------------- */
 
-static int check_plan(const struct tn_plan *plan)
-{
-    struct tn_plan_answer answer;
-    char left[TN_DURATION_TEXT], right[TN_DURATION_TEXT];
-    enum tn_plan_verdict verdict = tn_plan_judge(plan, &answer);
-    bool p1 = verdict == TN_PLAN_BREAKS_P1;
-
-    if (verdict == TN_PLAN_SAFE)
-        return -1;
-    return tn_cli_fail(TN_EXIT_USAGE, "run",
-                       "%s, by P%d: %s is not at most %s; 'tenure plan' shows the arithmetic",
-                       p1 ? "two leaders could overlap" : "one lost renewal would cost the term",
-                       p1 ? 1 : 8, tn_cli_duration(left, p1 ? answer.p1_left : answer.p8_left),
-                       tn_cli_duration(right, p1 ? answer.p1_right : answer.p8_right));
-}
-
 static int read_command(struct run *run, const struct tn_command *command)
 {
     int status = tn_cli_name(command, &run->name);
@@ -377,7 +361,7 @@ static int read_arguments(struct run *run, const char **ret_url, int argc, char 
     if (status < 0)
         status = read_command(run, &command);
     if (status < 0)
-        status = tn_candidate_label("run", id, run->label);
+        status = tn_cli_label("run", id, run->label);
     if (status >= 0)
         return status;
     if (!options[WAIT].given)
@@ -386,7 +370,7 @@ static int read_arguments(struct run *run, const char **ret_url, int argc, char 
     tn_plan_turn(&run->plan, TN_KNOB_RHO, rho_ppm);
     if (options[GRACE].given)
         tn_plan_turn(&run->plan, TN_KNOB_GRACE, grace);
-    return check_plan(&run->plan);
+    return tn_cli_check_plan("run", &run->plan);
 }
 
 int tn_cli_run(int argc, char **argv)

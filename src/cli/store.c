@@ -303,3 +303,34 @@ int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json)
     free(leases);
     return -1;
 }
+
+int tn_cli_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1])
+{
+    char host[128] = "";
+
+    if (id != NULL && strlen(id) > TN_LABEL_MAX)
+        return tn_cli_fail(TN_EXIT_USAGE, verb, "--id: at most %d bytes", TN_LABEL_MAX);
+    if (id == NULL && (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0'))
+        (void)snprintf(host, sizeof host, "host");
+    if (id != NULL)
+        (void)snprintf(buf, TN_LABEL_MAX + 1, "%s", id);
+    else
+        (void)snprintf(buf, TN_LABEL_MAX + 1, "%s-%ld", host, (long)getpid());
+    return -1;
+}
+
+int tn_cli_check_plan(const char *verb, const struct tn_plan *plan)
+{
+    struct tn_plan_answer answer;
+    char left[TN_DURATION_TEXT], right[TN_DURATION_TEXT];
+    enum tn_plan_verdict verdict = tn_plan_judge(plan, &answer);
+    bool p1 = verdict == TN_PLAN_BREAKS_P1;
+
+    if (verdict == TN_PLAN_SAFE)
+        return -1;
+    return tn_cli_fail(TN_EXIT_USAGE, verb,
+                       "%s, by P%d: %s is not at most %s; 'tenure plan' shows the arithmetic",
+                       p1 ? "two leaders could overlap" : "one lost renewal would cost the term",
+                       p1 ? 1 : 8, tn_cli_duration(left, p1 ? answer.p1_left : answer.p8_left),
+                       tn_cli_duration(right, p1 ? answer.p1_right : answer.p8_right));
+}

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "core/lease_table.h"
+#include "core/plan.h"
 #include "stores/sqlite.h"
 
 /* Both halves of a term's secret as one word: 64 hexadecimal digits. */
@@ -39,6 +40,12 @@ int tn_cli_step(struct tn_cli_store *store, const struct tn_op *op,
 
 /* The one word that must be a name. */
 int tn_cli_name(const struct tn_command *command, const char **ret_name);
+
+/* The label of who asks: @id, else "host-pid". */
+int tn_cli_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1]);
+
+/* Refuse numbers that break P1 or P8, with the arithmetic. */
+int tn_cli_check_plan(const char *verb, const struct tn_plan *plan);
 
 /* From @text, else from TENURE_SECRET, into @op. */
 int tn_cli_secret(const char *verb, const char *text, struct tn_op *op);
