@@ -132,7 +132,7 @@ static void check_seat(struct sim_world *world, struct sim_node *node, uint32_t 
 void sim_check_node(struct sim_world *world, struct sim_node *node)
 {
     for (uint32_t i = 0; i < world->config.names; i++)
-        if (node->seats[i].app.told_won || node->seats[i].claim.token != 0)
+        if (node->seats[i].app.told_won || node->seats[i].seat.claim.token != 0)
             check_seat(world, node, i);
 }
 
