@@ -167,7 +167,8 @@ static bool is_cut(const struct tn_guardian_event *event)
 {
     return event->kind == TN_GUARDIAN_LOST ||
            (event->kind == TN_GUARDIAN_STOPPING &&
-            (event->value == TN_REASON_DEADLINE || event->value == TN_REASON_SUPERVISOR_STOPPED));
+            (event->value == TN_REASON_DEADLINE || event->value == TN_REASON_SUPERVISOR_STOPPED ||
+             event->value == TN_REASON_GUARDIAN_STOPPED));
 }
 
 static void hear_guardian(struct run *run)
