@@ -8,8 +8,18 @@
 #include "base/nearest.h"
 #include "stores/memory.h"
 #include "stores/sqlite.h"
+#if defined(TENURE_ETCD)
+#include "stores/etcd/etcd.h"
+#endif
 
-static const struct tn_store_ops *const built[] = { &tn_sqlite_store_ops, &tn_memory_store_ops };
+static const struct tn_store_ops *const built[] = {
+    &tn_sqlite_store_ops,
+    &tn_memory_store_ops,
+#if defined(TENURE_ETCD)
+    &tn_etcd_store_ops,
+    &tn_etcds_store_ops,
+#endif
+};
 
 enum { BUILT = sizeof built / sizeof built[0] };
 
@@ -18,7 +28,8 @@ static const struct {
     const char *scheme;
     const char *packages;
 } absent[] = {
-    { "etcd", "libnghttp2-dev and libprotobuf-c-dev" },
+    { "etcd", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
+    { "etcds", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
     { "zookeeper", "libzookeeper-st-dev" },
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
