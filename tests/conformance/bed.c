@@ -226,6 +226,8 @@ struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
 {
     struct bed_actor actor = { .at = store, .seq = 1 };
 
+    if (ttl < store->store->ops->ttl_min) /* "Short" is what the engine calls short. */
+        ttl = store->store->ops->ttl_min;
     CHECK_EQ_I64(tn_random_secret(&actor.session), 0);
     bed_new_term(&actor);
     struct tn_op op = { .kind = TN_OP_OPEN,

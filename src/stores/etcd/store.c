@@ -563,12 +563,13 @@ static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store
     return open_store(how, &tn_etcds_store_ops, true, ret_store, reterr);
 }
 
-/* etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
+/* The shortest lease that a server with the usual election timeout of a second grants is 2 s.
+ * etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
  * a change of its own leader from the start: nothing expires early, so there is no slack. */
 #define OPS(scheme_, open_)                                                           \
     {                                                                                 \
         .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,      \
-        .ttl_min = TN_SEC(1), .ttl_max = TN_SEC(24 * 3600), .open = open_,            \
+        .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_,            \
         .submit = submit, .watch = watch, .list = list, .close = close_store          \
     }
 
