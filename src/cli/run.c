@@ -60,6 +60,8 @@ struct run {
     bool won;     /* Leads, and the command is to be started. */
     bool lost;    /* The term of the running command is over. */
     bool cut;     /* The command was stopped, and neither it nor we were asked to. */
+    bool told;    /* That this term is lost, and why. */
+    bool outage;  /* That the store does not answer was told. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
     uint64_t token;
@@ -69,6 +71,32 @@ struct run {
     int timer;
 };
 
+/* One line for each term that is lost, with what the store said last if it did not answer. */
+static void tell_lost(struct run *run, const char *why)
+{
+    bool outage = run->candidate.error != 0;
+
+    if (run->told)
+        return;
+    run->told = true;
+    run->outage = outage;
+    (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")%s%s", run->name, why,
+                      run->token, outage ? ": " : "", outage ? run->candidate.error_text : "");
+}
+
+/* Who waits for ever would not know why; who has a limit is told at its end. */
+static void tell_outage(struct run *run)
+{
+    if (run->candidate.error == 0)
+        run->outage = false;
+    if (run->candidate.error == 0 || run->outage || run->guardian != NULL || run->leaving ||
+        run->wait >= 0)
+        return;
+    run->outage = true;
+    (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name,
+                      run->candidate.error_text);
+}
+
 static void hears(void *arg, enum tn_cli_candidate_kind kind, uint64_t token, enum tn_reason reason)
 {
     struct run *run = arg;
@@ -76,13 +104,13 @@ static void hears(void *arg, enum tn_cli_candidate_kind kind, uint64_t token, en
     if (kind == TN_CLI_CANDIDATE_WON) {
         run->won = true;
         run->lost = false;
+        run->told = false;
         run->token = token;
     } else if (kind == TN_CLI_CANDIDATE_LOST) {
         run->won = false;
         run->lost = reason != TN_REASON_RELEASED;
         if (run->lost)
-            (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")", run->name,
-                              tn_reason_text(reason), token);
+            tell_lost(run, tn_reason_text(reason));
         if (run->guardian != NULL)
             tn_guardian_stop(run->guardian);
     } else if (kind == TN_CLI_CANDIDATE_REFUSED) {
@@ -127,7 +155,8 @@ static void start_command(struct run *run)
     if (rc == 0)
         return;
     run->guardian = NULL;
-    leave(run, tn_cli_store_fail("run", rc, "the command could not be started"));
+    leave(run, tn_cli_fail(TN_EXIT_UNAVAILABLE, "run", "the command could not be started: %s",
+                           tenure_strerror(rc)));
     tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
     tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
 }
@@ -161,13 +190,23 @@ static void tree_reaped(struct run *run)
     run->cut = false;
 }
 
-/* Whether the guardian acted of its own accord: we were stopped, it was, or renewals came too late.
- */
-static bool is_cut(const struct tn_guardian_event *event)
+/* Why the guardian ended the term of its own accord; NULL: it did not. */
+static const char *why_cut(const struct tn_guardian_event *event)
 {
-    return event->kind == TN_GUARDIAN_LOST ||
-           (event->kind == TN_GUARDIAN_STOPPING &&
-            (event->value == TN_REASON_DEADLINE || event->value == TN_REASON_SUPERVISOR_STOPPED));
+    if (event->kind == TN_GUARDIAN_LOST)
+        return "its guardian was killed";
+    if (event->kind != TN_GUARDIAN_STOPPING)
+        return NULL;
+    switch (event->value) {
+    case TN_REASON_DEADLINE:
+        return "expired";
+    case TN_REASON_SUPERVISOR_STOPPED:
+        return "this process was stopped";
+    case TN_REASON_GUARDIAN_STOPPED:
+        return "its guardian was stopped";
+    default:
+        return NULL;
+    }
 }
 
 static void hear_guardian(struct run *run)
@@ -175,8 +214,11 @@ static void hear_guardian(struct run *run)
     struct tn_guardian_event event;
 
     while (run->guardian != NULL && tn_guardian_dispatch(run->guardian, &event)) {
-        if (is_cut(&event) && !run->leaving)
+        const char *why = why_cut(&event);
+        if (why != NULL && !run->leaving) {
             run->cut = true;
+            tell_lost(run, why);
+        }
         if (event.kind == TN_GUARDIAN_EXEC_FAILED)
             exec_failed(run, event.value);
         else if (event.kind == TN_GUARDIAN_REAPED)
@@ -307,6 +349,7 @@ static int loop(struct run *run)
         (void)poll(fds, sizeof fds / sizeof fds[0], -1);
         hear_signals(run);
         tn_cli_candidate_run(&run->candidate, fds[2].revents != 0);
+        tell_outage(run);
         hear_guardian(run);
         keep_guardian_informed(run);
     }

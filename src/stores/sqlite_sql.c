@@ -290,20 +290,6 @@ void tn_sql_roll_back(struct tn_sqlite *store)
     store->adopted = false;
 }
 
-static int fail(struct tn_sqlite *store, struct tn_text *reterr)
-{
-    int rc = store->failed;
-    const char *detail = sqlite3_errstr(rc);
-
-    /* What SQLite has to say is more exact when its last error is this one. */
-    if (sqlite3_extended_errcode(store->db) == rc)
-        detail = sqlite3_errmsg(store->db);
-    int code = tn_sql_error(store->path, rc, detail, reterr);
-    store->was_busy = (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
-    tn_sql_roll_back(store);
-    return code;
-}
-
 /* A file that was removed or replaced is another store now; going on in the old one would make two
  * authorities. */
 static bool has_moved(struct tn_sqlite *store)
@@ -312,6 +298,30 @@ static bool has_moved(struct tn_sqlite *store)
 
     int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     return rc != SQLITE_OK || moved != 0;
+}
+
+static int fail_moved(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    store->has_moved = true;
+    tn_text_escape(reterr, store->path, strlen(store->path));
+    tn_text_add(reterr, ": the file was removed or replaced while it was in use");
+    return TENURE_E_UNAVAILABLE;
+}
+
+static int fail(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    int rc = store->failed;
+    const char *detail = sqlite3_errstr(rc);
+
+    /* What SQLite has to say is more exact when its last error is this one. */
+    if (sqlite3_extended_errcode(store->db) == rc)
+        detail = sqlite3_errmsg(store->db);
+    /* Without its file SQLite fails in one way or another; this is the one that helps. */
+    bool moved = (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
+    int code = moved ? fail_moved(store, reterr) : tn_sql_error(store->path, rc, detail, reterr);
+    store->was_busy = !moved && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED);
+    tn_sql_roll_back(store);
+    return code;
 }
 
 static int begin(struct tn_sqlite *store, bool writes, struct tn_text *reterr)
@@ -324,16 +334,11 @@ static int begin(struct tn_sqlite *store, bool writes, struct tn_text *reterr)
     /* A reader begins with its first look. */
     if (!writes && store->failed == 0 && !tn_sql_step(store, TN_SQL_TOKEN_READ, ""))
         tn_sql_damaged(store);
-    /* A reader of a file that has gone meets an error of its own. */
-    bool busy = (store->failed & 0xff) == SQLITE_BUSY;
-    if (store->failed != 0 && (busy || !has_moved(store)))
+    if (store->failed != 0)
         return fail(store, reterr);
-    if (store->failed != 0 || has_moved(store)) {
+    if (has_moved(store)) {
         tn_sql_roll_back(store);
-        store->has_moved = true;
-        tn_text_escape(reterr, store->path, strlen(store->path));
-        tn_text_add(reterr, ": the file was removed or replaced while it was in use");
-        return TENURE_E_UNAVAILABLE;
+        return fail_moved(store, reterr);
     }
     store->now = tn_clock_now(&store->clock);
     return 0;
