@@ -659,9 +659,6 @@ void tn_driver_start(struct tn_driver *driver, struct tn_store *store)
                       (caps & TN_STORE_QUEUES) != 0, &candidate_host, driver, seed);
     int rc = uv_poll_start(&driver->timer_poll, UV_READABLE, hear_timer);
     TN_ASSERT(rc == 0);
-    tn_driver_lock(driver);
-    tn_candidate_open(&driver->candidate, now(driver));
-    tn_driver_unlock(driver);
 }
 
 void tn_driver_cancel(struct tn_driver *driver)
@@ -682,6 +679,9 @@ void tn_driver_done(struct tn_driver *driver)
 void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
                     enum tn_claim_event_kind wish)
 {
+    /* Who only observes needs no session. */
+    if (wish == TN_CLAIM_EV_CAMPAIGN && driver->candidate.life == 0)
+        tn_candidate_open(&driver->candidate, now(driver));
     if (!seat->left)
         tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, wish);
 }
@@ -709,7 +709,7 @@ void tn_driver_close(struct tn_driver *driver, tenure_ns by)
     driver->closing = true;
     driver->close_by = by;
     driver->close_status = TENURE_E_TIMEOUT;
-    bool gone = driver->candidate.session.state == TN_SESSION_LOST;
+    bool gone = driver->candidate.life == 0 || driver->candidate.session.state == TN_SESSION_LOST;
     tn_candidate_close(&driver->candidate, now(driver));
     if (gone) { /* There is nothing left to close. */
         driver->close_status = 0;
