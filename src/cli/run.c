@@ -300,7 +300,8 @@ static int loop(struct run *run)
     while (!run->leaving || run->guardian != NULL) {
         int fds[] = { run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1,
                       tn_http_fd(run->http) };
-        tn_campaign_poll(&run->campaign, fds, 2, give_up_at(run));
+        tenure_ns at = tn_http_wake_at(run->http);
+        tn_campaign_poll(&run->campaign, fds, 2, at < give_up_at(run) ? at : give_up_at(run));
         answer_http(run);
         hear_signals(run);
         hear_guardian(run);

@@ -338,6 +338,11 @@ static int open_store(struct tenure *tenure, const char *url, struct tn_text *te
                                  .create = true,
                                  .patience = tenure->driver.plan.attempt_timeout };
     struct tn_store *store;
+
+    if (how.url == NULL)
+        how.url = getenv("TENURE_STORE");
+    if (how.url == NULL || how.url[0] == '\0')
+        how.url = "sqlite:";
     int rc = tn_store_open(&how, &store, text);
 
     if (rc == 0)
