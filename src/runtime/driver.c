@@ -329,8 +329,12 @@ static void note_leader(struct tn_driver_seat *seat, const struct tn_store_recor
         memcpy(seat->leader, record->label, len);
 }
 
+/* Who has a session to lose wants to know whether it can be renewed: a store that can only be read
+ * is not well. */
 static void note_health(struct tn_driver *driver, const struct tn_store_req *req)
 {
+    if (req->status == 0 && req->op.kind == TN_OP_READ && driver->candidate.life != 0)
+        return;
     driver->error = req->status;
     driver->answered = driver->answered || req->status == 0;
     if (req->status != 0) {
