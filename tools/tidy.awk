@@ -14,6 +14,7 @@ BEGIN {
     may["src/receivers"] = "tenure base fence runtime receivers"
     may["src/cli"] = "tenure base core runtime stores fence receivers runner sim cli"
     may["sim"] = "tenure base core fence sim"
+    may["bench"] = "tenure base runtime tests"
     may["tests"] = "tenure base core runtime stores fence receivers runner sim cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
