@@ -19,9 +19,9 @@ build: deps
 	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }
 	@$(CMAKE_BUILD)
 
-# The test of tools/tidy needs clang-format; without it, and without root, it is skipped.
+# Some tests need tools of their own; without them, and without root, they are skipped.
 check: build
-	@tools/deps --if-root tidy
+	@tools/deps --if-root tidy check
 	@tests/run -b $(BUILD)
 
 # Long and random, with real processes.

@@ -140,7 +140,8 @@ typedef void tenure_callback(struct tenure_election *election, const struct tenu
 
 enum tenure_campaign_flags {
     TENURE_DRAINED_ON_RETURN = 1, /* When the callback returns from STOP or LOST, the work has
-                                     stopped: tenure_drained need not be called. */
+                                     stopped: tenure_drained need not be called. Without a
+                                     callback: there is never anything to stop. */
     TENURE_NOT_READY = 2,         /* Wait for tenure_ready(election, true). */
     TENURE_TELL_RENEWED = 4,
     TENURE_TELL_HEALTH = 8,
@@ -152,7 +153,7 @@ struct tenure_campaign {
     tenure_callback *callback; /* NULL: poll tenure_token. */
     void *arg;
     tenure_ns
-        stall_after; /* The term ends when tenure_check_in stays out so long; 0: it need not. */
+        stall_after; /* The term ends without a tenure_check_in for so long, 24 h at most; 0: never. */
     tenure_ns grace; /* For this election; 0: that of the session. */
     unsigned flags;  /* enum tenure_campaign_flags. */
     const char *const
