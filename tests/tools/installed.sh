@@ -31,6 +31,12 @@ for file in "$libdir/libtenure.so" "$libdir/libtenure.a" "$prefix/include/tenure
     "$prefix/include/tenure/fence.h" "$prefix/bin/tenure"; do
     t_check "installed" [ -e "$file" ]
 done
+mandir=$prefix/share/man
+for page in man1/tenure.1 man3/libtenure.3 man3/tenure_open.3 man3/tenure_close.3 \
+    man3/tenure_deadline.3 man3/tenure_fence_file_append.3; do
+    t_check "installed" [ -s "$mandir/$page" ]
+done
+t_check "a page of several" grep -qx '.so man3/tenure_open.3' "$mandir/man3/tenure_close.3"
 version=$(pkg-config --modversion tenure)
 t_check "the version of the command" [ "$("$prefix/bin/tenure" --version)" = "tenure $version" ]
 
