@@ -333,7 +333,7 @@ const struct bed_news *bed_hear(struct bed_store *store, enum tn_notice_kind kin
 
 bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
 {
-    size_t at = actor->at->count > BED_NEWS ? actor->at->count - BED_NEWS : 0;
+    size_t at = actor->at->count >= BED_NEWS ? actor->at->count - BED_NEWS + 1 : 0;
     tenure_ns end = bed_now() + bound;
     const struct bed_news *news;
     struct tn_secret hash;

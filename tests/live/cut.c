@@ -17,6 +17,7 @@ enum { PAIRS = 32, TURN_MS = 20 };
 
 static struct {
     int client, server; /* -1: not used. */
+    bool lossy;         /* Something was dropped: TCP would not let it live on as if nothing was. */
 } pairs[PAIRS];
 
 static struct sockaddr_in address(const char *port)
@@ -46,6 +47,7 @@ static void end_pair(int i)
     if (pairs[i].server >= 0)
         (void)close(pairs[i].server);
     pairs[i].client = pairs[i].server = -1;
+    pairs[i].lossy = false;
 }
 
 static void take_client(int listener, const char *port, char mode)
@@ -86,6 +88,11 @@ static void serve_pair(int i, char mode)
 
     if (pairs[i].client < 0 || mode == 'h')
         return;
+    if (pairs[i].lossy && mode == 'p') {
+        end_pair(i);
+        return;
+    }
+    pairs[i].lossy = pairs[i].lossy || mode == 'm' || mode == 'd';
     if (!pass_on(pairs[i].client, pairs[i].server, mode == 'd', 16384) ||
         !pass_on(pairs[i].server, pairs[i].client, mode == 'm', most))
         end_pair(i);

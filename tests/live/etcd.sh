@@ -1,5 +1,5 @@
 #!/bin/sh
-# etcd.sh - the etcd store on real servers: who leads through crashes, stops, cuts and restores.
+# etcd.sh - the etcd store on a real server: conformance, layout, and their client beside ours.
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/etcd_lib.sh"
 etcd_need
@@ -59,95 +59,10 @@ t_check "lost" until_true 10 has "$t_dir/l" '"lost".*"revoked"'
 kill -TERM "$lea"
 wait "$lea"
 
-t_case "the server is killed and comes back within the TTL: the term goes on"
-elect "$t_dir/k" --store "$url" --id kay --ttl 6s crash
-kay=$elect_pid
-t_check "won" until_true 10 has "$t_dir/k" '"won"'
-etcd_stop one
-etcd_again one
-ctl get --prefix t/crash/ >"$t_dir/keys"
-t_check "its key is there" grep -q '^kay' "$t_dir/keys"
-elect "$t_dir/k2" --store "$url" --id kim --ttl 6s crash
-kim=$elect_pid
-t_check "seen by others" until_true 10 has "$t_dir/k2" '"leader".*"holder":"kay"'
-t_refute "kept" has "$t_dir/k" '"lost"'
-
-t_case "the server is away for longer than the TTL: the term ends by its own deadline"
-etcd_stop one
-down=$(($(date +%s%N) / 1000000))
-t_check "lost" until_true 10 has "$t_dir/k" '"lost".*"expired"'
-t_check "in jeopardy first" has "$t_dir/k" '"jeopardy"'
-t_check "by the deadline of 0.82 TTL" \
-    [ $(($(when "$t_dir/k" '"lost"') - down)) -le 5400 ]
-etcd_again one
-t_check "somebody leads again" until_true 25 has "$t_dir/k2" '"won"'
-t_check "later" [ "$(when "$t_dir/k2" '"won"')" -ge "$(when "$t_dir/k" '"lost"')" ]
-t_check "with a higher token" [ "$(token_of "$t_dir/k2")" -gt "$(token_of "$t_dir/k")" ]
-kill -TERM "$kay" "$kim"
-wait "$kay" "$kim"
-
-t_case "a server that is stopped raises no error, but the deadline holds"
-elect "$t_dir/s" --store "$url" --id sue --ttl 4s stop
-sue=$elect_pid
-t_check "won" until_true 10 has "$t_dir/s" '"won"'
-# shellcheck disable=SC2154 # etcd_spawn sets it.
-kill -STOP "$pid_one"
-stopped=$(($(date +%s%N) / 1000000))
-t_check "lost" until_true 10 has "$t_dir/s" '"lost".*"expired"'
-t_check "in time" [ $(($(when "$t_dir/s" '"lost"') - stopped)) -le 3700 ]
-kill -CONT "$pid_one"
-won_twice() { [ "$(grep -c '"won"' "$t_dir/s")" -eq 2 ]; }
-t_check "leads again" until_true 15 won_twice
-kill -TERM "$sue"
-wait "$sue"
-
-t_case "a connection that is cut, held, or deaf on either side"
-cut_port=$(random_port)
-mkfifo "$t_dir/cut.fifo"
-"$TENURE_BUILD/tests/fixtures/cut" "$cut_port" "$port_one" <"$t_dir/cut.fifo" >"$t_dir/cut" &
-exec 9>"$t_dir/cut.fifo"
-t_check "proxy" until_true 5 has "$t_dir/cut" ready
-elect "$t_dir/p" --store "etcd://127.0.0.1:$cut_port/t" --id pat --ttl 4s proxy
-pat=$elect_pid
-t_check "won" until_true 10 has "$t_dir/p" '"won"'
-echo c >&9
-t_check "in jeopardy" until_true 5 has "$t_dir/p" '"jeopardy"'
-echo p >&9
-t_check "safe again" until_true 5 has "$t_dir/p" '"safe"'
-t_refute "kept" has "$t_dir/p" '"lost"'
-for mode in h m d; do
-    before=$(grep -c '"won"' "$t_dir/p")
-    losses=$(grep -c '"lost"' "$t_dir/p")
-    more() { [ "$(grep -c "$1" "$t_dir/p")" -gt "$2" ]; }
-    echo $mode >&9
-    t_check "$mode: lost" until_true 10 more '"lost"' "$losses"
-    echo p >&9
-    t_check "$mode: won again" until_true 15 more '"won"' "$before"
-done
-echo t >&9
-t_check "trickling: in jeopardy or kept" kill -0 "$pat"
-echo p >&9
-kill -TERM "$pat"
-wait "$pat"
-exec 9>&-
-
-t_case "a backup that is restored: no leading with a lower token"
-ctl snapshot save "$t_dir/backup" >/dev/null 2>&1
-elect "$t_dir/r" --store "$url" --id ray --ttl 3s restored
-ray=$elect_pid
-t_check "won" until_true 10 has "$t_dir/r" '"won"'
-etcd_stop one
-rm -rf "$t_dir/one.etcd"
-# shellcheck disable=SC2154 # etcd_start sets it.
-etcdctl snapshot restore "$t_dir/backup" --name one --data-dir "$t_dir/one.etcd" \
-    --initial-cluster "one=http://127.0.0.1:$peer_one" \
-    --initial-advertise-peer-urls "http://127.0.0.1:$peer_one" >/dev/null 2>&1
-etcd_again one
-t_check "refuses, and says why" \
-    until_true 20 has "$t_dir/r" '"reason":"token-regressed"\|token-regressed'
-t_refute "did not lead again" [ "$(grep -c '"won"' "$t_dir/r")" -gt 1 ]
-kill -TERM "$ray"
-wait "$ray"
-etcd_stop one
+t_case "etcdctl and ours in one election, leader by turns"
+TENURE_CONFORMANCE_URL=etcd://$endpoints/both TENURE_ETCDCTL_ENDPOINT=$endpoints timeout 300 \
+    "$TENURE_BUILD/tests/fixtures/etcd_elect" >"$t_dir/both" 2>&1
+t_check "passes: $(head -n 3 "$t_dir/both")" has "$t_dir/both" ' passed, 0 failed'
+grep 'hand-over' "$t_dir/both"
 
 t_done

@@ -115,6 +115,36 @@ etcd_again() {
     until_true 20 etcd_answers "$ea_port"
 }
 
+# Three that know each other: c1, c2, c3; sets $endpoints.
+etcd_cluster() {
+    cl_list= endpoints=
+    for cl_name in c1 c2 c3; do
+        eval "port_$cl_name=$(random_port) peer_$cl_name=$(random_port)"
+        eval "cl_list=\$cl_list,$cl_name=http://127.0.0.1:\$peer_$cl_name"
+        eval "endpoints=\$endpoints,127.0.0.1:\$port_$cl_name"
+    done
+    endpoints=${endpoints#,}
+    for cl_name in c1 c2 c3; do
+        eval "etcd_spawn $cl_name \$port_$cl_name \$peer_$cl_name --initial-cluster ${cl_list#,}"
+    done
+    for cl_name in c1 c2 c3; do
+        eval "until_true 30 etcd_answers \$port_$cl_name" || t_fail "no cluster"
+    done
+}
+
+# The member that leads the cluster.
+etcd_leader() {
+    for le_name in c1 c2 c3; do
+        eval "le_port=\$port_$le_name"
+        # ENDPOINT, ID, VERSION, DB SIZE, IS LEADER, ...
+        # shellcheck disable=SC2154 # Set by the eval.
+        if timeout 5 etcdctl --endpoints "127.0.0.1:$le_port" endpoint status |
+            cut -d , -f 5 | grep -q true; then
+            echo $le_name
+        fi
+    done
+}
+
 # elect FILE ARG...: a candidate whose events go to FILE, each behind the time in ms.
 elect() {
     el_file=$1
@@ -126,7 +156,6 @@ elect() {
     "$tenure" elect "$@" >"$el_file.fifo" 2>"$el_file.err" &
     elect_pid=$!
     etcd_pids="$etcd_pids $!"
-    rm -f "$el_file.fifo"
 }
 
 # when FILE PATTERN: the time of the first such line.

@@ -412,8 +412,7 @@ static void read_view(struct tn_etcd_task *task, const Etcd__TxnResponse *txn, s
 {
     struct tn_etcd_bid *bid = task->bid;
     struct tn_etcd_keys keys;
-    const Etcd__TxnResponse *inner =
-        txn->n_responses > 0 ? txn->responses[0]->response_txn : NULL;
+    const Etcd__TxnResponse *inner = txn->n_responses > 0 ? txn->responses[0]->response_txn : NULL;
     const Etcd__TxnResponse *from = inner != NULL ? inner : txn;
 
     *view = (struct view) { .revision = txn->header->revision };
@@ -428,8 +427,7 @@ static void read_view(struct tn_etcd_task *task, const Etcd__TxnResponse *txn, s
     bid->created = view->revision;
     const Etcd__RangeResponse *newest = tn_etcd_answer(from, 2);
     for (size_t i = 0; newest != NULL && i < newest->n_kvs && view->before == NULL; i++)
-        if (tn_etcd_is_bid(&keys, newest->kvs[i]) &&
-            newest->kvs[i]->create_revision < bid->created)
+        if (tn_etcd_is_bid(&keys, newest->kvs[i]) && newest->kvs[i]->create_revision < bid->created)
             view->before = newest->kvs[i];
 }
 
@@ -485,8 +483,7 @@ static void acquire(struct tn_etcd_task *task)
     struct txn txn = { .request = ETCD__TXN_REQUEST__INIT }, inner = txn;
     char value[TN_ETCD_VALUE];
     int64_t limit = bid->name->crowded || task->created != 0 ? 0 : 1;
-    size_t len =
-        tn_etcd_value(value, bid->session->label, bid->session->label_len, &bid->term);
+    size_t len = tn_etcd_value(value, bid->session->label, bid->session->label_len, &bid->term);
 
     if (task->tries++ >= TRIES) {
         struct tn_etcd_reply reply = { .status = TENURE_E_UNAVAILABLE,

@@ -166,9 +166,9 @@ static void hear_timer(uv_timer_t *timer)
         (void)snprintf(why, sizeof why, "%s", colon != NULL ? colon + 2 : "the connection failed");
         tn_channel_drop(channel, why);
     } else if (!channel->link->up) {
-        (void)snprintf(why, sizeof why, "%s within %llu ms; is the address right, and the server up?",
-                       channel->link->looking_up ? "the host name was not found"
-                                                 : "no connection",
+        (void)snprintf(why, sizeof why,
+                       "%s within %llu ms; is the address right, and the server up?",
+                       channel->link->looking_up ? "the host name was not found" : "no connection",
                        (unsigned long long)channel->reach_ms);
         tn_channel_drop(channel, why);
     }
@@ -261,7 +261,8 @@ static void came_up(struct tn_channel *channel)
         tn_channel_drop(channel, "out of memory");
         return;
     }
-    (void)uv_timer_stop(&channel->timer);
+    if (!channel->broken)
+        (void)uv_timer_stop(&channel->timer);
     link->up = true;
     channel->grpc = link->grpc;
     channel->heard_at = tn_clock_now(channel->clock);

@@ -259,8 +259,9 @@ static void start_waiting(struct tn_etcd_client *client)
     while (last != NULL && tn_etcd_is_ready(client)) {
         bool first = last->link == &client->rpcs;
         struct tn_etcd_rpc *before =
-            first ? NULL : (struct tn_etcd_rpc *)(void *)((char *)last->link -
-                                                          offsetof(struct tn_etcd_rpc, next));
+            first ? NULL
+                  : (struct tn_etcd_rpc *)(void *)((char *)last->link -
+                                                   offsetof(struct tn_etcd_rpc, next));
         if (!last->started && !last->own)
             start(last);
         last = before;

@@ -63,8 +63,9 @@ struct tn_etcd_client {
     struct tn_etcd_keep *keeps, **keeps_end;
     struct tn_grpc_call watch_call;
     struct tn_etcd_watch *watches;
-    struct tn_etcd_watcher *watchers; /* Those the present stream knows, in the order of creation. */
-    int64_t revision;                 /* The newest seen. */
+    struct tn_etcd_watcher
+        *watchers;    /* Those the present stream knows, in the order of creation. */
+    int64_t revision; /* The newest seen. */
     uv_timer_t tick;
     void (*ticked)(void *arg); /* With every tick. */
     void (*closed)(void *arg);

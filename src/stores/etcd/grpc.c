@@ -111,12 +111,9 @@ int tn_grpc_start(struct tn_grpc *grpc, struct tn_grpc_call *call, const char *p
                   const struct tn_grpc_field *fields, size_t count)
 {
     nghttp2_nv list[FIELDS_MAX] = {
-        field(":method", "POST"),
-        field(":scheme", grpc->scheme),
-        field(":path", path),
-        field(":authority", grpc->authority),
-        field("te", "trailers"),
-        field("content-type", "application/grpc"),
+        field(":method", "POST"),      field(":scheme", grpc->scheme),
+        field(":path", path),          field(":authority", grpc->authority),
+        field("te", "trailers"),       field("content-type", "application/grpc"),
         field("user-agent", "tenure"),
     };
     nghttp2_data_provider provider = { .read_callback = read_out };

@@ -92,8 +92,7 @@ static bool read_term(const ProtobufCBinaryData *value, struct tn_secret *ret_te
 {
     struct tn_secret term;
 
-    if (value->len < MARK + HEX ||
-        memcmp(value->data + value->len - HEX - MARK, mark, MARK) != 0)
+    if (value->len < MARK + HEX || memcmp(value->data + value->len - HEX - MARK, mark, MARK) != 0)
         return false;
     for (size_t i = 0; i < sizeof term.bytes; i++) {
         int high = hex_digit(value->data[value->len - HEX + 2 * i]);

@@ -73,9 +73,9 @@ void tn_etcd_fill(struct tn_etcd_name *name, const Etcd__KeyValue *leader, uint6
     if (name != NULL && last > name->last_token)
         name->last_token = last;
     if (leader == NULL)
-        *ret_record = (struct tn_store_record) {
-            .token = name != NULL && name->last_token > last ? name->last_token : last
-        };
+        *ret_record = (struct tn_store_record) { .token = name != NULL && name->last_token > last
+                                                              ? name->last_token
+                                                              : last };
 }
 
 /* --- Looking ---------------------------------------------------------------------------------- */

@@ -80,8 +80,8 @@ static void no_memory(struct tn_etcd_task *task)
 void tn_etcd_task_call(struct tn_etcd_task *task, const char *path, const ProtobufCMessage *request,
                        const ProtobufCMessageDescriptor *type, tn_etcd_answered *answered)
 {
-    task->rpc = tn_etcd_call(&task->store->client, path, request, type, task->give_up_at, answered,
-                             task);
+    task->rpc =
+        tn_etcd_call(&task->store->client, path, request, type, task->give_up_at, answered, task);
     if (task->rpc == NULL)
         no_memory(task);
 }
@@ -566,11 +566,11 @@ static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store
 /* The shortest lease that a server with the usual election timeout of a second grants is 2 s.
  * etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
  * a change of its own leader from the start: nothing expires early, so there is no slack. */
-#define OPS(scheme_, open_)                                                           \
-    {                                                                                 \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,      \
-        .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_,            \
-        .submit = submit, .watch = watch, .list = list, .close = close_store          \
+#define OPS(scheme_, open_)                                                                  \
+    {                                                                                        \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,             \
+        .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, \
+        .watch = watch, .list = list, .close = close_store                                   \
     }
 
 const struct tn_store_ops tn_etcd_store_ops = OPS("etcd", open_plain);

@@ -43,7 +43,7 @@ struct tn_etcd_name {
     struct tn_etcd_rpc *look;
     tenure_ns look_at; /* When to look (again); TN_NEVER: not needed. */
     bool told;
-    bool crowded;       /* Other names begin with this one: limits do not work. */
+    bool crowded; /* Other names begin with this one: limits do not work. */
     struct tn_store_record known;
     uint64_t last_token; /* The highest seen of a holder. */
     char text[TN_NAME_MAX + 1];
@@ -61,7 +61,7 @@ struct tn_etcd_bid {
     bool waits;       /* The last acquire asked to be queued. */
     tenure_ns due_at; /* When to go on by ourselves; TN_NEVER: when something happens. */
     struct tn_etcd_watch own, before;
-    struct tn_etcd_task *task;          /* The step under way. */
+    struct tn_etcd_task *task;               /* The step under way. */
     struct tn_store_req *queue, **queue_end; /* Requests that wait for it. */
 };
 

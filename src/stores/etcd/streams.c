@@ -227,9 +227,9 @@ static struct tn_etcd_watcher *find_watcher(struct tn_etcd_client *client,
     struct tn_etcd_watcher *watcher = client->watchers;
 
     /* The confirmations come in the order in which they were asked for. */
-    while (watcher != NULL && (response->created ? !watcher->asked || watcher->created
-                                                 : watcher->id != response->watch_id ||
-                                                       !watcher->created))
+    while (watcher != NULL &&
+           (response->created ? !watcher->asked || watcher->created
+                              : watcher->id != response->watch_id || !watcher->created))
         watcher = watcher->next;
     return watcher;
 }
