@@ -161,3 +161,17 @@ elect() {
 # when FILE PATTERN: the time of the first such line.
 when() { grep -m 1 "$2" "$1" | cut -d ' ' -f 1; }
 token_of() { sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$1" | tail -n 1; }
+# won_times COUNT FILE...: so many terms in all.
+won_times() {
+    wt_count=$1
+    shift
+    [ "$(cat "$@" | grep -c '"won"')" -ge "$wt_count" ]
+}
+# in_turn FILE...: no term begins before the one before it is over, and the tokens rise.
+in_turn() {
+    sort -n "$@" | awk '
+        { token = $0; sub(/.*"token":/, "", token); token = 0 + token }
+        /"won"/ { if (leads || token <= last) bad = 1; leads = 1; last = token }
+        /"lost"/ { leads = 0 }
+        END { exit bad }'
+}
