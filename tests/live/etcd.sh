@@ -59,6 +59,42 @@ t_check "lost" until_true 10 has "$t_dir/l" '"lost".*"revoked"'
 kill -TERM "$lea"
 wait "$lea"
 
+t_case "a thousand elections cost one keepalive, and waiting costs nothing else"
+free_of_first() { [ "$(ctl get --prefix --keys-only many/many/ | grep -c .)" -le 1000 ]; }
+# metric PATTERN: the sum of the server's counters.
+metric() {
+    curl -s "http://$endpoints/metrics" | grep "^$1" | awk '{ sum += $NF } END { print sum + 0 }'
+}
+keepalives() { metric 'grpc_server_msg_received_total.*"LeaseKeepAlive"'; }
+others() { metric 'grpc_server_msg_received_total{grpc_method="\(Txn\|Range\|Watch\|LeaseGrant\)"'; }
+if command -v curl >/dev/null 2>&1; then
+    for who in leads waits; do
+        mkfifo "$t_dir/$who.in"
+        "$TENURE_BUILD/tests/fixtures/many" "etcd://$endpoints/many" 1000 6000 \
+            <"$t_dir/$who.in" >"$t_dir/$who" 2>"$t_dir/$who.err" &
+        if [ $who = leads ]; then
+            exec 8>"$t_dir/$who.in"
+        else
+            exec 9>"$t_dir/$who.in"
+        fi
+        t_check "$who a thousand" until_true 60 has "$t_dir/$who" "^$who 1000"
+    done
+    kept=$(keepalives) rest=$(others) counted=$(($(date +%s) + 8))
+    is_over() { [ "$(date +%s)" -gt $counted ]; }
+    t_check "waits" until_true 20 is_over
+    kept=$(($(keepalives) - kept)) rest=$(($(others) - rest))
+    echo "2 processes, 1000 names, TTL 6 s, 8 s: $kept keepalives, $rest other requests"
+    # Two processes, one keepalive per 2 s with jitter each.
+    t_check "renews" [ $kept -ge 4 ]
+    t_check "once per process and interval" [ $kept -le 16 ]
+    t_check "nothing else" [ $rest -eq 0 ]
+    exec 8>&-
+    t_check "the others follow" until_true 60 free_of_first
+    exec 9>&-
+else
+    t_skip "no curl: install curl"
+fi
+
 t_case "etcdctl and ours in one election, leader by turns"
 TENURE_CONFORMANCE_URL=etcd://$endpoints/both TENURE_ETCDCTL_ENDPOINT=$endpoints timeout 300 \
     "$TENURE_BUILD/tests/fixtures/etcd_elect" >"$t_dir/both" 2>&1

@@ -26,6 +26,7 @@ struct tn_channel_link {
     struct tn_grpc *grpc;
     unsigned addresses; /* Of the host. */
     bool looking_up, tcp_open, given_up, up;
+    bool heard; /* Any byte at all. */
     uint8_t chunk[CHUNK];
 };
 
@@ -321,12 +322,15 @@ static void hear(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     if (link->given_up || got == 0)
         return;
     if (got < 0) {
-        bool silent = link->tls != NULL && !link->up;
-        tn_channel_drop(channel, got != UV_EOF ? uv_strerror((int)got)
-                                 : silent      ? "the server hung up on TLS; does it use TLS?"
-                                               : "the server closed the connection");
+        const char *why = "the server closed the connection";
+        if (!link->heard && link->tls != NULL)
+            why = "the server hung up on TLS; does it use TLS?";
+        else if (!link->heard)
+            why = "the server closed the connection at once; does it want TLS (etcds:)?";
+        tn_channel_drop(channel, got != UV_EOF ? uv_strerror((int)got) : why);
         return;
     }
+    link->heard = true;
     channel->heard_at = tn_clock_now(channel->clock);
     if (link->tls != NULL)
         feed_tls(channel, (const uint8_t *)buf->base, (size_t)got);

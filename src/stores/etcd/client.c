@@ -15,6 +15,8 @@
 #include "etcd.pb-c.h"
 #include "runtime/random.h"
 
+enum { WINDOW = 64 }; /* Calls under way. */
+
 struct tn_etcd_rpc {
     struct tn_grpc_call call; /* First. */
     struct tn_etcd_client *client;
@@ -24,7 +26,7 @@ struct tn_etcd_rpc {
     ProtobufCMessage *message;
     tn_etcd_answered *answered;
     void *arg;
-    tenure_ns asked_at, give_up_at;
+    tenure_ns started_at, give_up_at;
     bool started, retried, own; /* @own: the client's, needs no token. */
     size_t len;
     uint8_t packed[];
@@ -82,7 +84,10 @@ void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *c
             break;
         }
     }
-    (void)snprintf(text, sizeof text, "etcd %s: %s", tn_channel_where(&client->channel), why);
+    if (call->status == TN_GRPC_LOST && client->channel.error[0] != '\0')
+        (void)snprintf(text, sizeof text, "%s", client->channel.error);
+    else
+        (void)snprintf(text, sizeof text, "etcd %s: %s", tn_channel_where(&client->channel), why);
     ret_reply->status = status;
     ret_reply->grpc = call->status;
     ret_reply->message = NULL;
@@ -112,11 +117,43 @@ size_t tn_etcd_fields(const struct tn_etcd_client *client, struct tn_grpc_field 
     return count;
 }
 
+/* A call is in one of two lists: under way, or waiting. */
+static void add_under_way(struct tn_etcd_rpc *rpc)
+{
+    struct tn_etcd_client *client = rpc->client;
+
+    rpc->link = &client->rpcs;
+    rpc->next = client->rpcs;
+    if (rpc->next != NULL)
+        rpc->next->link = &rpc->next;
+    client->rpcs = rpc;
+    rpc->started = true;
+    client->running++;
+}
+
+static void add_waiting(struct tn_etcd_rpc *rpc, bool in_front)
+{
+    struct tn_etcd_client *client = rpc->client;
+
+    rpc->started = false;
+    rpc->link = in_front ? &client->waiting : client->waiting_end;
+    rpc->next = *rpc->link;
+    *rpc->link = rpc;
+    if (rpc->next != NULL)
+        rpc->next->link = &rpc->next;
+    else
+        client->waiting_end = &rpc->next;
+}
+
 static void remove_rpc(struct tn_etcd_rpc *rpc)
 {
     *rpc->link = rpc->next;
     if (rpc->next != NULL)
         rpc->next->link = rpc->link;
+    else if (!rpc->started)
+        rpc->client->waiting_end = rpc->link;
+    if (rpc->started)
+        rpc->client->running--;
 }
 
 static void free_rpc(struct tn_etcd_rpc *rpc)
@@ -126,11 +163,16 @@ static void free_rpc(struct tn_etcd_rpc *rpc)
     free(rpc);
 }
 
+static void start_waiting(struct tn_etcd_client *client);
+
 static void answer(struct tn_etcd_rpc *rpc, const struct tn_etcd_reply *reply)
 {
+    struct tn_etcd_client *client = rpc->client;
+
     remove_rpc(rpc);
     rpc->answered(rpc->arg, reply);
     free_rpc(rpc);
+    start_waiting(client);
 }
 
 static void fail(struct tn_etcd_rpc *rpc, int status, const char *text)
@@ -157,15 +199,19 @@ static void ended(struct tn_grpc_call *call)
     struct tn_etcd_client *client = rpc->client;
     struct tn_etcd_reply reply = { .grpc = call->status, .message = rpc->message };
 
-    rpc->started = false;
     if (call->status == TN_GRPC_OK && rpc->message != NULL) {
         answer(rpc, &reply);
         return;
     }
-    if (call->status == TN_GRPC_LOST && !call->sent && !client->closing)
-        return; /* It waits for the next connection. */
+    if (call->status == TN_GRPC_LOST && !call->sent && !client->closing) {
+        remove_rpc(rpc);
+        add_waiting(rpc, true); /* For the next connection. */
+        return;
+    }
     if (is_token_trouble(call) && !rpc->retried && !rpc->own && client->config.user[0] != '\0') {
         rpc->retried = true;
+        remove_rpc(rpc);
+        add_waiting(rpc, true);
         client->authenticated = false;
         authenticate(client);
         return;
@@ -180,7 +226,8 @@ static void ended(struct tn_grpc_call *call)
     answer(rpc, &reply);
 }
 
-static void start(struct tn_etcd_rpc *rpc)
+/* False: it waits on. */
+static bool start(struct tn_etcd_rpc *rpc)
 {
     struct tn_grpc_field fields[2];
     struct tn_etcd_client *client = rpc->client;
@@ -189,12 +236,23 @@ static void start(struct tn_etcd_rpc *rpc)
     rpc->call.done = ended;
     if (tn_grpc_start(client->channel.grpc, &rpc->call, rpc->path, fields,
                       rpc->own ? 0 : tn_etcd_fields(client, fields)) < 0)
-        return; /* Waits on. */
+        return false;
     if (tn_grpc_send(&rpc->call, rpc->packed, rpc->len, true) < 0) {
         tn_grpc_cancel(&rpc->call);
-        return;
+        return false;
     }
-    rpc->started = true;
+    rpc->started_at = tn_clock_now(client->clock);
+    remove_rpc(rpc);
+    add_under_way(rpc);
+    return true;
+}
+
+/* In the order in which they were asked, as many as fit. */
+static void start_waiting(struct tn_etcd_client *client)
+{
+    while (client->waiting != NULL && client->running < WINDOW && tn_etcd_is_ready(client))
+        if (!start(client->waiting))
+            return;
 }
 
 static struct tn_etcd_rpc *add_rpc(struct tn_etcd_client *client, const char *path,
@@ -212,15 +270,10 @@ static struct tn_etcd_rpc *add_rpc(struct tn_etcd_client *client, const char *pa
     rpc->type = type;
     rpc->answered = answered;
     rpc->arg = arg;
-    rpc->asked_at = tn_clock_now(client->clock);
     rpc->give_up_at = give_up_at;
     rpc->len = protobuf_c_message_pack(request, rpc->packed);
     TN_ASSERT(rpc->len == len);
-    rpc->link = &client->rpcs;
-    rpc->next = client->rpcs;
-    if (rpc->next != NULL)
-        rpc->next->link = &rpc->next;
-    client->rpcs = rpc;
+    add_waiting(rpc, false);
     return rpc;
 }
 
@@ -231,42 +284,33 @@ struct tn_etcd_rpc *tn_etcd_call(struct tn_etcd_client *client, const char *path
 {
     struct tn_etcd_rpc *rpc = add_rpc(client, path, request, type, give_up_at, answered, arg);
 
-    if (rpc != NULL && tn_etcd_is_ready(client))
-        start(rpc);
-    if (rpc != NULL)
-        tn_etcd_client_wake(client);
+    if (rpc == NULL)
+        return NULL;
+    start_waiting(client);
+    tn_etcd_client_wake(client);
     return rpc;
+}
+
+void tn_etcd_hurry(struct tn_etcd_rpc *rpc)
+{
+    if (rpc->started)
+        return;
+    remove_rpc(rpc);
+    add_waiting(rpc, true);
 }
 
 void tn_etcd_cancel(struct tn_etcd_rpc *rpc)
 {
     if (rpc == NULL)
         return;
+    struct tn_etcd_client *client = rpc->client;
     tn_grpc_cancel(&rpc->call);
     remove_rpc(rpc);
     free_rpc(rpc);
+    start_waiting(client);
 }
 
 /* --- Who we are ------------------------------------------------------------------------------- */
-
-/* The calls that waited, in the order in which they were asked. */
-static void start_waiting(struct tn_etcd_client *client)
-{
-    struct tn_etcd_rpc *last = client->rpcs;
-
-    while (last != NULL && last->next != NULL)
-        last = last->next;
-    while (last != NULL && tn_etcd_is_ready(client)) {
-        bool first = last->link == &client->rpcs;
-        struct tn_etcd_rpc *before =
-            first ? NULL
-                  : (struct tn_etcd_rpc *)(void *)((char *)last->link -
-                                                   offsetof(struct tn_etcd_rpc, next));
-        if (!last->started && !last->own)
-            start(last);
-        last = before;
-    }
-}
 
 /* Since 3.4.31 and 3.5.13 a leader that was stuck no longer revokes leases that its successor has
  * kept alive, and no watch loses events when the history is compacted (etcd pull requests 17425,
@@ -325,13 +369,8 @@ static void let_in(struct tn_etcd_client *client)
 static void turned_away(struct tn_etcd_client *client, const struct tn_etcd_reply *reply)
 {
     (void)snprintf(client->denied, sizeof client->denied, "%s", reply->text);
-    for (struct tn_etcd_rpc *rpc = client->rpcs, *next; rpc != NULL; rpc = next) {
-        next = rpc->next;
-        if (rpc->own || rpc->started)
-            continue;
-        fail(rpc, TENURE_E_DENIED, client->denied);
-        next = client->rpcs; /* Anything may have happened to the list. */
-    }
+    while (client->waiting != NULL)
+        fail(client->waiting, TENURE_E_DENIED, client->denied);
     tn_channel_doubt(&client->channel, "the server does not let us in");
 }
 
@@ -372,7 +411,8 @@ static void authenticate(struct tn_etcd_client *client)
     }
     rpc->own = true;
     client->authenticating = true;
-    start(rpc);
+    if (!start(rpc))
+        tn_channel_doubt(&client->channel, "cannot authenticate");
     tn_etcd_client_wake(client);
 }
 
@@ -393,7 +433,7 @@ static void went_down(void *arg)
     struct tn_etcd_client *client = arg;
 
     client->authenticated = client->authenticating = false;
-    for (struct tn_etcd_rpc *rpc = client->rpcs, *next; rpc != NULL; rpc = next) {
+    for (struct tn_etcd_rpc *rpc = client->waiting, *next; rpc != NULL; rpc = next) {
         next = rpc->next;
         if (rpc->own)
             tn_etcd_cancel(rpc);
@@ -419,7 +459,7 @@ static void give_up(struct tn_etcd_rpc *rpc)
     if (rpc->started && rpc->call.sent) {
         (void)snprintf(text, sizeof text, "etcd %s: no answer in time",
                        tn_channel_where(&client->channel));
-        tn_etcd_suspect(client, rpc->asked_at);
+        tn_etcd_suspect(client, rpc->started_at);
         fail(rpc, TENURE_E_TIMEOUT, text);
     } else if (client->denied[0] != '\0') {
         (void)snprintf(text, sizeof text, "%s", client->denied);
@@ -428,9 +468,22 @@ static void give_up(struct tn_etcd_rpc *rpc)
         if (client->channel.error[0] != '\0')
             (void)snprintf(text, sizeof text, "%s", client->channel.error);
         else
-            (void)snprintf(text, sizeof text, "etcd %s: not connected yet",
-                           tn_channel_where(&client->channel));
+            (void)snprintf(text, sizeof text, "etcd %s: %s", tn_channel_where(&client->channel),
+                           tn_etcd_is_ready(client) ? "the server is too slow for what is asked"
+                                                    : "not connected yet");
         fail(rpc, TENURE_E_UNAVAILABLE, text);
+    }
+}
+
+/* The list may be another one after each. */
+static void give_up_late(struct tn_etcd_rpc **list, tenure_ns now)
+{
+    for (struct tn_etcd_rpc *rpc = *list, *next; rpc != NULL; rpc = next) {
+        next = rpc->next;
+        if (now >= rpc->give_up_at) {
+            give_up(rpc);
+            next = *list;
+        }
     }
 }
 
@@ -439,15 +492,10 @@ static void hear_tick(uv_timer_t *timer)
     struct tn_etcd_client *client = timer->data;
     tenure_ns now = tn_clock_now(client->clock);
 
-    for (struct tn_etcd_rpc *rpc = client->rpcs, *next; rpc != NULL; rpc = next) {
-        next = rpc->next;
-        if (now >= rpc->give_up_at) {
-            give_up(rpc);
-            next = client->rpcs; /* Anything may have happened to the list. */
-        }
-    }
+    give_up_late(&client->rpcs, now);
+    give_up_late(&client->waiting, now);
     bool more = tn_etcd_streams_tick(client, now);
-    if (client->rpcs == NULL && !more)
+    if (client->rpcs == NULL && client->waiting == NULL && !more)
         (void)uv_timer_stop(&client->tick);
     client->ticked(client->arg);
     tn_channel_flush(&client->channel);
@@ -482,6 +530,7 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
         return rc;
     memcpy(&seed, &secret, sizeof seed);
     client->keeps_end = &client->keeps;
+    client->waiting_end = &client->waiting;
     client->channel.config = &client->config;
     client->channel.tls = client->tls;
     client->channel.clock = client->clock;
@@ -525,8 +574,8 @@ void tn_etcd_client_close(struct tn_etcd_client *client, void (*closed)(void *ar
 {
     client->closing = true;
     client->closed = closed;
-    while (client->rpcs != NULL)
-        fail(client->rpcs, TENURE_E_CLOSED, "closed");
+    while (client->rpcs != NULL || client->waiting != NULL)
+        fail(client->rpcs != NULL ? client->rpcs : client->waiting, TENURE_E_CLOSED, "closed");
     tn_etcd_streams_close(client);
     tn_channel_close(&client->channel, channel_closed);
     uv_close((uv_handle_t *)&client->tick, tick_closed);

@@ -4,6 +4,9 @@
  * accepted; it is sent once, and once more only if the server said that it looked at nothing but
  * the token. Each answer says whether a write may have happened (tenure/error.h).
  *
+ * Only so many calls are under way at a time: a server that is slower than we ask gets no more to do
+ * than it can, instead of working on what we have given up.
+ *
  * Callbacks come from the loop, never from within the function that asks.
  * Threads: the loop's. */
 #ifndef TN_STORES_ETCD_CLIENT_H
@@ -58,7 +61,9 @@ struct tn_etcd_client {
     char warning[200];
     char version[32];
     bool asked_version;
-    struct tn_etcd_rpc *rpcs; /* Waiting or under way. */
+    struct tn_etcd_rpc *rpcs;                  /* Under way. */
+    struct tn_etcd_rpc *waiting, **waiting_end; /* For a connection, or for their turn. */
+    unsigned running;                          /* How many are under way. */
     struct tn_grpc_call keep_call;
     struct tn_etcd_keep *keeps, **keeps_end;
     struct tn_grpc_call watch_call;
@@ -86,6 +91,9 @@ struct tn_etcd_rpc *tn_etcd_call(struct tn_etcd_client *client, const char *path
                                  const ProtobufCMessage *request,
                                  const ProtobufCMessageDescriptor *type, tenure_ns give_up_at,
                                  tn_etcd_answered *answered, void *arg);
+
+/* It goes before those that wait for their turn: without the session nothing else matters. */
+void tn_etcd_hurry(struct tn_etcd_rpc *rpc);
 
 /* Nobody wants the answer. NULL is fine. */
 void tn_etcd_cancel(struct tn_etcd_rpc *rpc);

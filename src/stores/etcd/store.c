@@ -174,6 +174,43 @@ void tn_etcd_session_drop(struct tn_etcd_store *store, struct tn_etcd_session *s
     free(session);
 }
 
+static void probed(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+
+    if (reply->status != 0) {
+        tn_etcd_task_fail(task, reply);
+        return;
+    }
+    task->store->permitted = true;
+    end_with(task, TN_ANSWER_OK);
+}
+
+/* Anybody may have a lease. So that somebody without permission is told by the first answer, the
+ * first one waits for a write that never happens: the server asks for permission all the same. */
+static void end_open(struct tn_etcd_task *task)
+{
+    Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
+    Etcd__Compare compare, *compares[1] = { &compare };
+    Etcd__RequestOp op = ETCD__REQUEST_OP__INIT, *ops[1] = { &op };
+    Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
+    char key[TN_ETCD_KEY];
+
+    if (task->store->permitted) {
+        end_with(task, TN_ANSWER_OK);
+        return;
+    }
+    (void)snprintf(key, sizeof key, "%s%%token/", task->store->client.config.prefix);
+    tn_etcd_compare(&compare, key, NULL, INT64_MAX);
+    put.key.data = (uint8_t *)key;
+    put.key.len = strlen(key);
+    op.request_put = &put;
+    txn.n_compare = txn.n_success = 1;
+    txn.compare = compares;
+    txn.success = ops;
+    tn_etcd_task_txn(task, &txn, probed);
+}
+
 static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
 {
     struct tn_etcd_task *task = arg;
@@ -192,7 +229,10 @@ static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
     }
     req->ttl = TN_SEC(response->ttl);
     req->held = task->session != NULL ? task->session->held : 0;
-    end_with(task, TN_ANSWER_OK);
+    if (req->op.kind == TN_OP_OPEN)
+        end_open(task);
+    else
+        end_with(task, TN_ANSWER_OK);
 }
 
 static void keep_alive(struct tn_etcd_task *task)
@@ -219,7 +259,7 @@ static void opened(void *arg, const struct tn_etcd_reply *reply)
     const Etcd__LeaseGrantResponse *response = (const void *)reply->message;
     task->req->ttl = TN_SEC(response->ttl);
     task->req->held = task->session != NULL ? task->session->held : 0;
-    end_with(task, TN_ANSWER_OK);
+    end_open(task);
 }
 
 /* Whole seconds: a part of one is granted as a whole one, never cut off. */
@@ -240,8 +280,13 @@ static void open_session(struct tn_etcd_task *task)
     task->session = session;
     request.id = session->lease;
     request.ttl = (op->ttl + TN_SEC(1) - 1) / TN_SEC(1);
-    tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseGrant", &request.base,
-                      &etcd__lease_grant_response__descriptor, opened);
+    task->rpc = tn_etcd_call(&task->store->client, "/etcdserverpb.Lease/LeaseGrant", &request.base,
+                             &etcd__lease_grant_response__descriptor, task->give_up_at, opened,
+                             task);
+    if (task->rpc != NULL)
+        tn_etcd_hurry(task->rpc);
+    else
+        no_memory(task);
 }
 
 static void closed_session(void *arg, const struct tn_etcd_reply *reply)

@@ -102,6 +102,7 @@ struct tn_etcd_store {
     tenure_ns patience;
     unsigned parts;
     bool closing, awake;
+    bool permitted; /* The server lets us write below the prefix. */
     void (*on_closed)(void *arg);
     void *closed_arg;
 };
