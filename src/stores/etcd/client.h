@@ -70,7 +70,7 @@ struct tn_etcd_client {
     struct tn_etcd_watch *watches;
     struct tn_etcd_watcher
         *watchers;    /* Those the present stream knows, in the order of creation. */
-    int64_t revision; /* The newest seen. */
+    tenure_ns asked_at; /* When something was first sent since the server was last heard. */
     uv_timer_t tick;
     void (*ticked)(void *arg); /* With every tick. */
     void (*closed)(void *arg);
@@ -125,7 +125,10 @@ void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *c
                      struct tn_etcd_reply *ret_reply);
 bool tn_etcd_is_ready(const struct tn_etcd_client *client);
 size_t tn_etcd_fields(const struct tn_etcd_client *client, struct tn_grpc_field fields[2]);
-/* Nothing was heard since @since: the connection is dead, or the server is. */
-void tn_etcd_suspect(struct tn_etcd_client *client, tenure_ns since);
+/* Something is about to be sent. */
+void tn_etcd_sending(struct tn_etcd_client *client);
+/* No answer in time. If nothing at all was heard for a while, the connection is dead, or the server
+ * is; a server that only takes long is not helped by asking all over again. */
+void tn_etcd_suspect(struct tn_etcd_client *client);
 
 #endif
