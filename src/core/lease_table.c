@@ -460,6 +460,8 @@ static void reap_one(struct tn_table *table, struct tn_result *result)
     } else if (session->leases.first != 0) {
         vacate(table, session->leases.first, result);
     } else {
+        if (table->limits.tells_ends)
+            notify(result, TN_NOTICE_ENDED, 0)->session = session->secret;
         tn_session_drop(table, table->dying);
         table->dying = 0;
     }

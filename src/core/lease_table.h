@@ -33,8 +33,9 @@ struct tn_table_limits {
     uint32_t sessions;
     uint32_t leases; /* Names held or remembered; the longest free one is forgotten first. */
     uint32_t waiters;
-    uint32_t text_bytes; /* For names and labels; each takes a power of two from 16 to 256. */
+    uint32_t text_bytes; /* For names and labels, in units of 16. A sixteenth may stay unused. */
     bool observed;       /* No expiry of its own: an acquire brings an observer's evidence. */
+    bool tells_ends;     /* ENDED notices are wanted too, by who keeps a journal. */
     struct tn_hash_key hash_key; /* Unknown to strangers who choose names. */
 };
 
@@ -100,6 +101,7 @@ enum tn_notice_kind {
     TN_NOTICE_GRANTED, /* To the session: its turn has come. */
     TN_NOTICE_REVOKED, /* To the session: stop, then release. */
     TN_NOTICE_CHANGED, /* To all who watch the name. */
+    TN_NOTICE_ENDED,   /* The session is over and has nothing any more. No lease. */
 };
 
 struct tn_notice {
