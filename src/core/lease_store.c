@@ -434,6 +434,7 @@ void tn_session_drop(struct tn_table *table, uint32_t session)
     tn_timer_drop(table, session);
     unlink_record(table, &table->by_secret, session);
     text_drop(table, &record->label);
+    record->ttl = 0; /* Not in use. */
     give(&table->sessions, session, &record->chain);
 }
 
