@@ -41,6 +41,11 @@ demo: build
 	@echo
 	@$(BUILD)/tenure sim --scenario pause-and-fence
 
+# The fence alone, as one .c and one .h.
+amalgamation:
+	@tools/amalgamate $(BUILD)/amalgamation
+	@echo "$(BUILD)/amalgamation/tenure_fence.c $(BUILD)/amalgamation/tenure_fence.h"
+
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
@@ -71,6 +76,7 @@ help:
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
+	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
 	@echo "make deps       check for needed packages; as root, install them"
@@ -79,4 +85,5 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos fuzz demo install bench deps coverage tidy format clean help
+.PHONY: all build check check-chaos demo amalgamation install bench deps coverage tidy format clean
+.PHONY: fuzz help

@@ -1,7 +1,7 @@
-/* node.c - a candidate: the session and claims under test, and an application that uses them.
+/* node.c - a process: the candidate under test, and an application that uses it.
  *
- * The part that carries out the core's actions is what the real runtime does, with the world's
- * network and clocks instead of sockets and CLOCK_BOOTTIME. The application works while it leads,
+ * The host of the candidate is what the real runtime is, with the world's network and clocks
+ * instead of sockets and CLOCK_BOOTTIME. The application works while it leads,
  * checks in, drains when asked, and writes with the token it was given. */
 #include <string.h>
 
@@ -36,7 +36,7 @@ uint64_t sim_node_token(const struct sim_world *world, const struct sim_node *no
 {
     if (!node->up)
         return 0;
-    return tn_claim_token(&node->seats[name].claim, sim_node_now(world, node));
+    return tn_candidate_token(&node->candidate, &node->seats[name].seat, sim_node_now(world, node));
 }
 
 /* --- The application -------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void app_lost(struct sim_world *world, struct sim_node *node, uint32_t na
     sim_check_lost(world, node, name, action->token);
     app->told_won = false;
     app->stall_told = action->reason == TN_REASON_STALLED;
-    app->stop_by = tn_session_deadline(&node->session);
+    app->stop_by = tn_session_deadline(&node->candidate.session);
     world->leading[name]--;
     if (world->leader[name] == node->index)
         world->leader[name] = SIM_NOBODY;
@@ -135,64 +135,57 @@ static void app_work(struct sim_world *world, struct sim_node *node, uint32_t na
         app_later(world, node, name, SIM_EV_APP, world->config.plan.ttl / 5);
 }
 
-/* --- Carrying out actions --------------------------------------------------------------------- */
+/* --- What the candidate asks of its host ------------------------------------------------------ */
 
-static void send_request(struct sim_world *world, const struct sim_node *node, uint32_t name,
-                         struct sim_event *request)
+static uint32_t name_of(const struct sim_node *node, const struct tn_seat *seat)
 {
-    request->kind = SIM_EV_REQUEST;
-    request->node = node->index;
-    request->name = name;
-    request->incarnation = node->incarnation;
-    request->life = node->life;
-    request->sent_at = node->clock.last;
-    sim_send(world, request);
+    return (uint32_t)((const struct sim_seat *)(const void *)seat - node->seats);
 }
 
-static void send_acquire(struct sim_world *world, struct sim_node *node, uint32_t name,
-                         uint64_t gen)
+static void send(void *arg, const struct tn_request *request)
 {
-    const struct tn_observer *observer = &node->seats[name].observer;
-    struct sim_event request = { .op = TN_OP_ACQUIRE,
-                                 .gen = gen,
-                                 .wait = world->config.style == SIM_QUEUE };
-    sim_check_acquire(world, node, name);
-    if (tn_observer_vacant(observer, node->clock.last)) {
-        request.evident = true;
-        request.token = observer->token;
-        request.beat = observer->beat;
-    }
-    send_request(world, node, name, &request);
-}
+    const struct sim_host *host = arg;
+    struct sim_world *world = host->world;
+    struct sim_node *node = host->node;
+    uint32_t name = request->seat != NULL ? name_of(node, request->seat) : 0;
+    struct sim_event event = { .kind = SIM_EV_REQUEST,
+                               .node = node->index,
+                               .name = name,
+                               .incarnation = node->incarnation,
+                               .op = (uint8_t)request->kind,
+                               .wait = request->wait,
+                               .evident = request->evident,
+                               .life = request->life,
+                               .gen = request->gen,
+                               .token = request->token,
+                               .seq = request->seq,
+                               .beat = request->beat,
+                               .seen = request->seen,
+                               .read = request->read,
+                               .ttl = request->ttl,
+                               .sent_at = request->sent_at };
 
-static void carry_out(struct sim_world *world, struct sim_node *node, uint32_t name,
-                      const struct tn_claim_action *action)
-{
-    struct sim_event request = { .gen = action->gen, .token = action->token };
-    switch (action->kind) {
-    case TN_CLAIM_DO_ACQUIRE:
-        send_acquire(world, node, name, action->gen);
-        break;
-    case TN_CLAIM_DO_READ:
-        request.op = TN_OP_READ;
-        request.read = action->read;
-        send_request(world, node, name, &request);
-        break;
-    case TN_CLAIM_DO_RELEASE:
-        sim_check_release(world, node, name, action->token);
-        request.op = TN_OP_RELEASE;
-        if (action->token != 0)
+    if (request->kind == TN_OP_ACQUIRE)
+        sim_check_acquire(world, node, name);
+    if (request->kind == TN_OP_RELEASE) {
+        sim_check_release(world, node, name, request->token);
+        if (request->token != 0)
             sim_trace_node(world, node, "gives %s back (token %llu)", sim_name(name),
-                           (unsigned long long)action->token);
-        send_request(world, node, name, &request);
-        break;
-    case TN_CLAIM_DO_RAISE:
-        request.kind = SIM_EV_RAISE;
-        request.node = node->index;
-        request.name = name;
-        request.incarnation = node->incarnation;
-        sim_send(world, &request);
-        break;
+                           (unsigned long long)request->token);
+    }
+    if (request->kind == TN_OP_RAISE)
+        event.kind = SIM_EV_RAISE;
+    sim_send(world, &event);
+}
+
+static void tell(void *arg, struct tn_seat *seat, const struct tn_claim_action *action)
+{
+    const struct sim_host *host = arg;
+    struct sim_world *world = host->world;
+    struct sim_node *node = host->node;
+    uint32_t name = name_of(node, seat);
+
+    switch (action->kind) {
     case TN_CLAIM_DO_WON:
         app_won(world, node, name, action->token);
         break;
@@ -209,121 +202,29 @@ static void carry_out(struct sim_world *world, struct sim_node *node, uint32_t n
         sim_trace_node(world, node, "refuses to lead %s with token %llu: %s", sim_name(name),
                        (unsigned long long)action->token, tn_reason_text(action->reason));
         break;
-    case TN_CLAIM_DO_LEADER:
-        break;
+    default:
+        TN_ASSERT(action->kind == TN_CLAIM_DO_LEADER);
     }
 }
 
-static void step_claim(struct sim_world *world, struct sim_node *node, uint32_t name,
-                       const struct tn_claim_event *event)
+static void tell_session(void *arg, const struct tn_session_action *action)
 {
-    struct tn_claim_actions actions;
-    tn_claim_step(&node->seats[name].claim, node->clock.last, event, &actions);
-    for (uint32_t i = 0; i < actions.count; i++)
-        carry_out(world, node, name, &actions.list[i]);
+    const struct sim_host *host = arg;
+
+    if (action->state == TN_SESSION_JEOPARDY)
+        sim_trace_node(host->world, host->node, "is in jeopardy: a renewal is overdue");
+    else if (action->state == TN_SESSION_LIVE && action->from == TN_SESSION_JEOPARDY)
+        sim_trace_node(host->world, host->node, "is safe again");
 }
 
-static void step_claims(struct sim_world *world, struct sim_node *node,
-                        enum tn_claim_event_kind kind)
-{
-    for (uint32_t i = 0; i < world->config.names; i++)
-        step_claim(world, node, i, &(struct tn_claim_event) { .kind = kind });
-}
-
-static void session_told(struct sim_world *world, struct sim_node *node,
-                         const struct tn_session_action *action)
-{
-    if (action->state == TN_SESSION_LIVE && action->from == TN_SESSION_OPENING) {
-        step_claims(world, node, TN_CLAIM_EV_SESSION_LIVE);
-    } else if (action->state == TN_SESSION_JEOPARDY) {
-        sim_trace_node(world, node, "is in jeopardy: a renewal is overdue");
-    } else if (action->state == TN_SESSION_LIVE) {
-        sim_trace_node(world, node, "is safe again");
-    } else if (action->state == TN_SESSION_LOST) {
-        step_claims(world, node, TN_CLAIM_EV_SESSION_LOST);
-        node->reopen_at = node->clock.last + sim_between(world, 0, world->config.plan.backoff);
-    }
-}
-
-static void step_session(struct sim_world *world, struct sim_node *node,
-                         const struct tn_session_event *event)
-{
-    struct tn_session_actions actions;
-    tn_session_step(&node->session, node->clock.last, event, &actions);
-    for (uint32_t i = 0; i < actions.count; i++) {
-        const struct tn_session_action *action = &actions.list[i];
-        struct sim_event request = { .seq = action->seq,
-                                     .ttl = world->config.plan.ttl,
-                                     .seen = node->seen };
-        if (action->kind == TN_SESSION_DO_TELL) {
-            session_told(world, node, action);
-        } else {
-            request.op = action->kind == TN_SESSION_DO_OPEN    ? TN_OP_OPEN
-                         : action->kind == TN_SESSION_DO_RENEW ? TN_OP_RENEW
-                                                               : TN_OP_CLOSE;
-            send_request(world, node, 0, &request);
-        }
-    }
-}
-
-static void open_session(struct sim_world *world, struct sim_node *node)
-{
-    node->reopen_at = TN_NEVER;
-    node->seen = 0;
-    node->life++;
-    tn_session_init(&node->session, &world->config.plan, node->life, tn_prng_next(&world->prng));
-    step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_OPEN });
-}
+static const struct tn_candidate_host node_host = { send, tell, tell_session };
 
 /* --- Timers ----------------------------------------------------------------------------------- */
-
-static bool is_observing(const struct sim_world *world, const struct sim_seat *seat)
-{
-    return world->config.style == SIM_OBSERVED && seat->claim.state == TN_CLAIM_WATCHING &&
-           seat->claim.campaigning && seat->claim.ready && !seat->claim.working;
-}
-
-static void run_due(struct sim_world *world, struct sim_node *node)
-{
-    tenure_ns now = node->clock.last;
-    if (now >= tn_session_wake_at(&node->session))
-        step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_TICK });
-    for (uint32_t i = 0; i < world->config.names; i++) {
-        struct sim_seat *seat = &node->seats[i];
-        if (now >= tn_claim_wake_at(&seat->claim))
-            step_claim(world, node, i, &(struct tn_claim_event) { .kind = TN_CLAIM_EV_TICK });
-        if (is_observing(world, seat) && tn_observer_vacant(&seat->observer, now) &&
-            tn_session_valid(&node->session, now)) {
-            struct tn_claim_event vacant = { .kind = TN_CLAIM_EV_OBSERVED,
-                                             .token = seat->observer.token };
-            step_claim(world, node, i, &vacant);
-        }
-    }
-    if (now >= node->reopen_at)
-        open_session(world, node);
-}
-
-static tenure_ns wake_at(const struct sim_world *world, const struct sim_node *node)
-{
-    tenure_ns at = tn_session_wake_at(&node->session);
-    if (node->reopen_at < at)
-        at = node->reopen_at;
-    for (uint32_t i = 0; i < world->config.names; i++) {
-        const struct sim_seat *seat = &node->seats[i];
-        tenure_ns claim = tn_claim_wake_at(&seat->claim);
-        if (claim < at)
-            at = claim;
-        if (is_observing(world, seat) && tn_session_valid(&node->session, node->clock.last) &&
-            tn_observer_wake_at(&seat->observer) < at)
-            at = tn_observer_wake_at(&seat->observer);
-    }
-    return at;
-}
 
 void sim_node_schedule(struct sim_world *world, struct sim_node *node)
 {
     struct sim_event event = { .kind = SIM_EV_NODE_TIMER, .node = node->index };
-    tenure_ns local = wake_at(world, node);
+    tenure_ns local = tn_candidate_wake_at(&node->candidate);
     if (local == TN_NEVER)
         return;
     tenure_ns at = sim_clock_real(&node->clock, local - clock_error(node));
@@ -339,46 +240,64 @@ void sim_node_schedule(struct sim_world *world, struct sim_node *node)
 
 /* --- Messages --------------------------------------------------------------------------------- */
 
-/* The store knows of fewer leases than this process leads: each has to be looked up. */
-static void compare_counts(struct sim_world *world, struct sim_node *node,
-                           const struct sim_event *event)
+static bool is_own(const struct sim_node *node, const struct sim_event *event)
 {
-    uint32_t leads = 0;
-    for (uint32_t i = 0; i < world->config.names; i++)
-        leads += tn_claim_token(&node->seats[i].claim, node->clock.last) != 0;
-    if (event->answer == TN_ANSWER_OK && event->held_count < leads)
-        step_claims(world, node, TN_CLAIM_EV_DOUBT);
+    return event->held && event->holder == node->index &&
+           event->holder_life == node->candidate.life &&
+           event->holder_incarnation == node->incarnation;
 }
 
-static void hear_session(struct sim_world *world, struct sim_node *node,
-                         const struct sim_event *event)
+static struct tn_record read_record(const struct sim_node *node, const struct sim_event *event)
 {
-    struct tn_session_event heard = { .seq = event->seq, .ttl = event->ttl, .more = event->more };
-    tenure_ns deadline = tn_session_deadline(&node->session);
-    /* Revocations first: what they end must not be extended (P1). */
-    for (uint32_t i = 0; i < event->revoked_count; i++) {
-        struct tn_claim_event revoked = { .kind = TN_CLAIM_EV_REVOKED,
-                                          .token = event->revoked[i].token };
-        step_claim(world, node, event->revoked[i].name, &revoked);
-    }
-    switch ((enum tn_answer)event->answer) {
-    case TN_ANSWER_OK:
-        heard.kind = TN_SESSION_EV_OK;
-        if (event->seen > node->seen)
-            node->seen = event->seen;
-        break;
-    case TN_ANSWER_GONE:
-        heard.kind = TN_SESSION_EV_GONE;
-        break;
-    case TN_ANSWER_STALE:
+    bool mine = is_own(node, event);
+    return (struct tn_record) { .held = event->held,
+                                .mine = mine,
+                                .gen = mine ? event->holder_gen : 0,
+                                .token = event->token,
+                                .beat = event->beat,
+                                .ttl = event->ttl };
+}
+
+/* The checkers' own notes, before the candidate hears of it. */
+static void note_record(struct sim_node *node, const struct sim_event *event)
+{
+    struct sim_seat *seat = &node->seats[event->name];
+    if (is_own(node, event))
+        seat->granted_epoch = event->epoch;
+    else if (event->token > seat->app.seen_token && event->token != seat->seat.claim.token)
+        seat->app.seen_token = event->token;
+}
+
+static void note_grant(struct sim_node *node, const struct sim_event *event)
+{
+    struct sim_seat *seat = &node->seats[event->name];
+    if (event->gen == seat->seat.claim.gen)
+        seat->granted_epoch = event->epoch;
+}
+
+static void note_reply(struct sim_world *world, struct sim_node *node,
+                       const struct sim_event *event)
+{
+    struct sim_app *app = &node->seats[event->name].app;
+    if (event->life != node->candidate.life)
         return;
-    default:
-        heard.kind = TN_SESSION_EV_FAIL;
+    if (event->op == TN_OP_READ ||
+        (event->op == TN_OP_ACQUIRE && event->held && event->answer != TN_ANSWER_GRANTED))
+        note_record(node, event);
+    if (event->op == TN_OP_ACQUIRE && event->answer == TN_ANSWER_GRANTED)
+        note_grant(node, event);
+    if (event->op == TN_OP_ACQUIRE && event->answer == TN_ANSWER_QUEUED) {
+        if (world->scenario != NULL && world->config.nodes < 10 && !app->waits)
+            sim_trace_node(world, node, "waits in the queue for %s", sim_name(event->name));
+        app->waits = true;
     }
-    step_session(world, node, &heard);
-    compare_counts(world, node, event);
+}
+
+static void check_renewal(struct sim_world *world, struct sim_node *node,
+                          const struct sim_event *event, tenure_ns deadline)
+{
     sim_check_extended(world, node);
-    if (heard.kind == TN_SESSION_EV_GONE)
+    if (event->answer == TN_ANSWER_GONE)
         sim_check_gone(world, node);
     if (world->scenario != NULL && event->op == TN_OP_RENEW && world->config.nodes < 10 &&
         world->leader[0] == node->index)
@@ -386,120 +305,67 @@ static void hear_session(struct sim_world *world, struct sim_node *node,
                        (long long)((deadline - node->clock.last) / TN_MS(1)));
 }
 
-static bool is_own(const struct sim_node *node, const struct sim_event *event)
-{
-    return event->held && event->holder == node->index && event->holder_life == node->life &&
-           event->holder_incarnation == node->incarnation;
-}
-
-static void hear_record(struct sim_world *world, struct sim_node *node,
-                        const struct sim_event *event)
-{
-    struct sim_seat *seat = &node->seats[event->name];
-    bool mine = is_own(node, event);
-    struct tn_claim_event observed = { .kind = TN_CLAIM_EV_OBSERVED,
-                                       .gen = mine ? event->holder_gen : 0,
-                                       .token = event->token,
-                                       .read = event->op == TN_OP_READ ? event->read : 0,
-                                       .held = event->held,
-                                       .mine = mine };
-    if (!mine && event->token > seat->app.seen_token && event->token != seat->claim.token)
-        seat->app.seen_token = event->token;
-    if (mine)
-        seat->granted_epoch = event->epoch;
-    if (world->config.style == SIM_OBSERVED && event->kind == SIM_EV_REPLY && !mine &&
-        event->op == TN_OP_READ)
-        tn_observer_saw(&seat->observer, event->sent_at, node->clock.last, event->held,
-                        event->token, event->beat, event->ttl);
-    step_claim(world, node, event->name, &observed);
-}
-
-static void hear_acquire(struct sim_world *world, struct sim_node *node,
-                         const struct sim_event *event)
-{
-    struct sim_seat *seat = &node->seats[event->name];
-    struct tn_claim_event heard = { .gen = event->gen, .token = event->token };
-    switch ((enum tn_answer)event->answer) {
-    case TN_ANSWER_GRANTED:
-        heard.kind = TN_CLAIM_EV_GRANTED;
-        if (event->gen == seat->claim.gen)
-            seat->granted_epoch = event->epoch;
-        break;
-    case TN_ANSWER_QUEUED:
-        heard.kind = TN_CLAIM_EV_QUEUED;
-        if (world->scenario != NULL && world->config.nodes < 10 && !seat->app.waits)
-            sim_trace_node(world, node, "waits in the queue for %s", sim_name(event->name));
-        seat->app.waits = true;
-        break;
-    case TN_ANSWER_HELD:
-        heard.kind = TN_CLAIM_EV_HELD;
-        tn_observer_init(&seat->observer); /* The evidence did not convince: look again. */
-        break;
-    case TN_ANSWER_GONE:
-        step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_GONE });
-        return;
-    default:
-        heard.kind = TN_CLAIM_EV_FAILED;
-    }
-    step_claim(world, node, event->name, &heard);
-    if (event->answer != TN_ANSWER_GRANTED && event->held)
-        hear_record(world, node, event);
-}
-
-static void hear_release(struct sim_world *world, struct sim_node *node,
-                         const struct sim_event *event)
-{
-    struct tn_claim_event heard = { .kind = TN_CLAIM_EV_RELEASED, .gen = event->gen };
-    step_claim(world, node, event->name, &heard);
-    if (event->answer == TN_ANSWER_GONE)
-        step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_GONE });
-}
-
 static void hear_reply(struct sim_world *world, struct sim_node *node,
                        const struct sim_event *event)
 {
-    if (event->life != node->life)
-        return; /* Of an earlier session. */
-    if (event->op == TN_OP_OPEN || event->op == TN_OP_RENEW)
-        hear_session(world, node, event);
-    else if (event->op == TN_OP_ACQUIRE)
-        hear_acquire(world, node, event);
-    else if (event->op == TN_OP_RELEASE)
-        hear_release(world, node, event);
-    else
-        hear_record(world, node, event);
+    struct tn_request request = { .kind = event->op,
+                                  .life = event->life,
+                                  .gen = event->gen,
+                                  .seq = event->seq,
+                                  .read = event->read,
+                                  .sent_at = event->sent_at };
+    struct tn_response response = { .answer = event->answer,
+                                    .record = read_record(node, event),
+                                    .ttl = event->ttl,
+                                    .seen = event->seen,
+                                    .held = event->held_count,
+                                    .more = event->more };
+    bool of_session = event->op == TN_OP_OPEN || event->op == TN_OP_RENEW;
+    tenure_ns deadline = tn_session_deadline(&node->candidate.session);
+
+    if (!of_session)
+        request.seat = &node->seats[event->name].seat;
+    note_reply(world, node, event);
+    /* Revocations first: what they end must not be extended (P1). */
+    for (uint32_t i = 0; i < event->revoked_count; i++)
+        tn_candidate_revoked(&node->candidate, node->clock.last,
+                             &node->seats[event->revoked[i].name].seat, event->life,
+                             event->revoked[i].token);
+    bool current = event->life == node->candidate.life;
+    tn_candidate_answer(&node->candidate, node->clock.last, &request, &response);
+    if (of_session && current && event->answer != TN_ANSWER_STALE)
+        check_renewal(world, node, event, deadline);
 }
 
-static void hear_push(struct sim_world *world, struct sim_node *node, const struct sim_event *event)
+static void hear_push(struct sim_node *node, const struct sim_event *event)
 {
-    struct tn_claim_event heard = { .gen = event->gen, .token = event->token };
+    struct tn_candidate *candidate = &node->candidate;
+    struct tn_seat *seat = &node->seats[event->name].seat;
+    struct tn_record record = read_record(node, event);
+
     if (event->kind == SIM_EV_CHANGED) {
-        hear_record(world, node, event);
-        return;
-    }
-    if (event->life != node->life)
-        return;
-    if (event->kind == SIM_EV_GRANTED) {
-        heard.kind = TN_CLAIM_EV_GRANTED;
-        if (event->gen == node->seats[event->name].claim.gen)
-            node->seats[event->name].granted_epoch = event->epoch;
+        note_record(node, event);
+        tn_candidate_changed(candidate, node->clock.last, seat, &record);
+    } else if (event->kind == SIM_EV_GRANTED) {
+        if (event->life == candidate->life)
+            note_grant(node, event);
+        tn_candidate_granted(candidate, node->clock.last, seat, event->life, event->gen,
+                             event->token);
     } else {
-        heard.kind = TN_CLAIM_EV_REVOKED;
+        tn_candidate_revoked(candidate, node->clock.last, seat, event->life, event->token);
     }
-    step_claim(world, node, event->name, &heard);
 }
 
-static void hear_fence(struct sim_world *world, struct sim_node *node,
-                       const struct sim_event *event)
+static void hear_fence(struct sim_node *node, const struct sim_event *event)
 {
-    struct tn_claim_event heard = { .kind = TN_CLAIM_EV_RAISED,
-                                    .gen = event->gen,
-                                    .token = event->token };
-    if (event->answer == TN_ANSWER_FULL)
-        heard.kind = TN_CLAIM_EV_FAILED;
-    else if (event->stale)
-        heard.kind = TN_CLAIM_EV_STALE;
-    step_claim(world, node, event->name, &heard);
+    struct tn_request request = { .kind = TN_OP_RAISE,
+                                  .seat = &node->seats[event->name].seat,
+                                  .gen = event->gen,
+                                  .token = event->token };
+    int status = event->answer == TN_ANSWER_FULL ? TENURE_E_UNAVAILABLE
+                 : event->stale                  ? TENURE_E_STALE
+                                                 : 0;
+    tn_candidate_raised(&node->candidate, node->clock.last, &request, status, event->token);
 }
 
 static void hear_app(struct sim_world *world, struct sim_node *node, const struct sim_event *event)
@@ -512,8 +378,8 @@ static void hear_app(struct sim_world *world, struct sim_node *node, const struc
     } else {
         app->working = false;
         app->draining = false;
-        step_claim(world, node, event->name,
-                   &(struct tn_claim_event) { .kind = TN_CLAIM_EV_DRAINED });
+        tn_candidate_wish(&node->candidate, node->clock.last, &node->seats[event->name].seat,
+                          TN_CLAIM_EV_DRAINED);
     }
 }
 
@@ -526,10 +392,10 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
     case SIM_EV_GRANTED:
     case SIM_EV_REVOKED:
     case SIM_EV_CHANGED:
-        hear_push(world, node, event);
+        hear_push(node, event);
         break;
     case SIM_EV_RAISED:
-        hear_fence(world, node, event);
+        hear_fence(node, event);
         break;
     case SIM_EV_APP:
     case SIM_EV_DRAINED:
@@ -560,11 +426,8 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event)
         node->timer_at = TN_NEVER;
     sim_arrived(world, event);
     read_clock(world, node);
-    /* The session's deadline first, before anything that arrived is looked at. */
-    if (node->clock.last >= tn_session_wake_at(&node->session))
-        step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_TICK });
     hear(world, node, event);
-    run_due(world, node);
+    tn_candidate_tick(&node->candidate, node->clock.last);
     sim_check_node(world, node);
     sim_node_schedule(world, node);
 }
@@ -576,11 +439,9 @@ bool sim_node_tell(struct sim_world *world, uint32_t index, uint32_t name,
     if (!node->up || world->now < node->paused_until)
         return false;
     read_clock(world, node);
-    if (node->clock.last >= tn_session_wake_at(&node->session))
-        step_session(world, node, &(struct tn_session_event) { .kind = TN_SESSION_EV_TICK });
     if (wish == TN_CLAIM_EV_READY || wish == TN_CLAIM_EV_NOT_READY)
         node->seats[name].app.ready = wish == TN_CLAIM_EV_READY;
-    step_claim(world, node, name, &(struct tn_claim_event) { .kind = wish });
+    tn_candidate_wish(&node->candidate, node->clock.last, &node->seats[name].seat, wish);
     sim_node_schedule(world, node);
     return true;
 }
@@ -595,16 +456,21 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
     node->timer_at = TN_NEVER;
     node->paused_until = 0;
     read_clock(world, node);
-    for (uint32_t i = 0; i < world->config.names; i++) {
-        struct sim_seat *seat = &node->seats[i];
-        memset(seat, 0, sizeof *seat);
-        tn_claim_init(&seat->claim, &world->config.claim, &node->session,
+    uint64_t life = node->candidate.life;
+    node->host = (struct sim_host) { world, node };
+    tn_candidate_init(&node->candidate, &world->config.plan, &world->config.claim,
+                      world->config.style == SIM_QUEUE, &node_host, &node->host,
                       tn_prng_next(&world->prng));
-        tn_observer_init(&seat->observer);
-        seat->app.ready = true;
+    node->candidate.life = life; /* No two sessions of a node share a secret, not across a crash. */
+    memset(node->seats, 0, world->config.names * sizeof *node->seats);
+    for (uint32_t i = world->config.names; i-- > 0;) {
+        node->seats[i].app.ready = true;
+        tn_candidate_add(&node->candidate, &node->seats[i].seat, NULL);
     }
-    open_session(world, node);
-    step_claims(world, node, TN_CLAIM_EV_CAMPAIGN);
+    tn_candidate_open(&node->candidate, node->clock.last);
+    for (uint32_t i = 0; i < world->config.names; i++)
+        tn_candidate_wish(&node->candidate, node->clock.last, &node->seats[i].seat,
+                          TN_CLAIM_EV_CAMPAIGN);
     sim_node_schedule(world, node);
 }
 

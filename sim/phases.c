@@ -157,8 +157,8 @@ static void crash_leader(struct sim_world *world)
                               .op = TN_OP_RENEW,
                               .node = leader->index,
                               .incarnation = leader->incarnation,
-                              .life = leader->life,
-                              .seq = leader->session.answered };
+                              .life = leader->candidate.life,
+                              .seq = leader->candidate.session.answered };
     sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
     /* Followers had a request on its way to the store, perhaps, that has to be made again. */
     next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff);

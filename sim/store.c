@@ -318,7 +318,7 @@ static void note_session(struct sim_world *world, const struct sim_event *reques
     *life = (struct sim_life) { .life = request->life,
                                 .ttl = result->ttl,
                                 .over_at = sim_store_now(world) + result->ttl };
-    if (node->incarnation == request->incarnation && node->life == request->life)
+    if (node->incarnation == request->incarnation && node->candidate.life == request->life)
         node->renewed_at = world->now;
 }
 

@@ -19,8 +19,8 @@ void sim_trace_label(const struct sim_node *node, char *buf, size_t size)
 
 static void draw_bar(const struct sim_world *world, const struct sim_node *node, char bar[BAR + 3])
 {
-    const struct tn_timing *timing = &node->session.timing;
-    tenure_ns sent_at = tn_session_deadline(&node->session) - timing->valid_for;
+    const struct tn_timing *timing = &node->candidate.session.timing;
+    tenure_ns sent_at = tn_session_deadline(&node->candidate.session) - timing->valid_for;
     tenure_ns elapsed = sim_node_now(world, node) - sent_at;
     tenure_ns deadline_at = timing->valid_for * BAR / timing->ttl;
     bar[0] = '[';
@@ -56,7 +56,7 @@ void sim_trace_node(struct sim_world *world, const struct sim_node *node, const 
         return;
     for (uint32_t i = 0; i < world->config.names && node->up; i++)
         leads = leads || node->seats[i].app.told_won;
-    if (leads && tn_session_deadline(&node->session) > 0)
+    if (leads && tn_session_deadline(&node->candidate.session) > 0)
         draw_bar(world, node, bar);
     sim_trace_label(node, label, sizeof label);
     va_start(args, format);

@@ -17,12 +17,10 @@
 
 #include "base/prng.h"
 #include "base/time.h"
-#include "core/claim.h"
+#include "core/candidate.h"
 #include "core/lease_table.h"
-#include "core/observer.h"
 #include "core/plan.h"
 #include "core/plant.h"
-#include "core/session.h"
 #include "tenure/fence.h"
 
 #define SIM_NODES_MAX 1000
@@ -118,21 +116,26 @@ struct sim_app {
 };
 
 struct sim_seat { /* One candidate's place in one election. */
-    struct tn_claim claim;
-    struct tn_observer observer;
+    struct tn_seat seat;
     struct sim_app app;
     uint64_t granted_epoch;
 };
 
+struct sim_world;
+
+/* What the candidate's host functions get. */
+struct sim_host {
+    struct sim_world *world;
+    struct sim_node *node;
+};
+
 struct sim_node {
-    struct tn_session session;
+    struct tn_candidate candidate;
+    struct sim_host host;
     struct sim_clock clock;
     struct sim_seat *seats; /* One per name. */
-    uint64_t life;          /* Of the newest session. */
-    uint64_t seen;          /* Revocations noticed. */
     uint64_t timer_id;
     tenure_ns timer_at;     /* Real; of the timer that counts. */
-    tenure_ns reopen_at;    /* Local: when to open another session. */
     tenure_ns paused_until; /* Real. */
     uint32_t index, label, incarnation;
     bool up;
@@ -241,8 +244,6 @@ struct sim_stats {
     uint64_t terms, losses, refusals, writes, refused_writes, harm;
     uint64_t lease_us; /* Simulated time times names, in microseconds. */
 };
-
-struct sim_world;
 
 /* A story: what happens, and what must have come of it. */
 struct sim_scenario {

@@ -13,9 +13,10 @@ BEGIN {
     may["src/stores"] = "tenure base core runtime stores"
     may["src/runner"] = "tenure base runtime runner"
     may["src/daemon"] = "tenure base core fence runtime wire daemon"
-    may["src/cli"] = "tenure base core runtime stores fence runner sim cli"
+    may["src/receivers"] = "tenure base fence runtime receivers"
+    may["src/cli"] = "tenure base core runtime stores fence receivers runner sim cli"
     may["sim"] = "tenure base core fence sim"
-    may["tests"] = "tenure base core runtime wire daemon stores fence runner sim cli tests"
+    may["tests"] = "tenure base core runtime wire stores fence receivers runner sim daemon cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

@@ -14,14 +14,14 @@
 #include "base/sha256.h"
 #include "runtime/random.h"
 
-static void read_clock(struct tn_candidate *candidate)
+static void read_clock(struct tn_cli_candidate *candidate)
 {
     candidate->now = tn_clock_now(&candidate->store->clock);
 }
 
 /* --- Operations ------------------------------------------------------------------------------- */
 
-static struct tn_secret term_secret(const struct tn_candidate *candidate, uint64_t gen)
+static struct tn_secret term_secret(const struct tn_cli_candidate *candidate, uint64_t gen)
 {
     struct {
         struct tn_secret base;
@@ -35,7 +35,7 @@ static struct tn_secret term_secret(const struct tn_candidate *candidate, uint64
     return secret;
 }
 
-static struct tn_op make_op(const struct tn_candidate *candidate, enum tn_op_kind kind)
+static struct tn_op make_op(const struct tn_cli_candidate *candidate, enum tn_op_kind kind)
 {
     return (struct tn_op) {
         .kind = kind,
@@ -48,7 +48,7 @@ static struct tn_op make_op(const struct tn_candidate *candidate, enum tn_op_kin
     };
 }
 
-static int step_store(struct tn_candidate *candidate, const struct tn_op *op,
+static int step_store(struct tn_cli_candidate *candidate, const struct tn_op *op,
                       struct tn_sqlite_result *ret_result)
 {
     struct tn_text text;
@@ -61,15 +61,15 @@ static int step_store(struct tn_candidate *candidate, const struct tn_op *op,
 
 /* --- The claim -------------------------------------------------------------------------------- */
 
-static void step_claim(struct tn_candidate *candidate, const struct tn_claim_event *event);
-static void step_session(struct tn_candidate *candidate, const struct tn_session_event *event);
+static void step_claim(struct tn_cli_candidate *candidate, const struct tn_claim_event *event);
+static void step_session(struct tn_cli_candidate *candidate, const struct tn_session_event *event);
 
-static void session_gone(struct tn_candidate *candidate)
+static void session_gone(struct tn_cli_candidate *candidate)
 {
     step_session(candidate, &(struct tn_session_event) { .kind = TN_SESSION_EV_GONE });
 }
 
-static void send_acquire(struct tn_candidate *candidate, uint64_t gen)
+static void send_acquire(struct tn_cli_candidate *candidate, uint64_t gen)
 {
     struct tn_op op = make_op(candidate, TN_OP_ACQUIRE);
     struct tn_claim_event event = { .gen = gen };
@@ -100,7 +100,7 @@ static void send_acquire(struct tn_candidate *candidate, uint64_t gen)
     step_claim(candidate, &event);
 }
 
-static void send_release(struct tn_candidate *candidate, const struct tn_claim_action *action)
+static void send_release(struct tn_cli_candidate *candidate, const struct tn_claim_action *action)
 {
     struct tn_op op = make_op(candidate, TN_OP_RELEASE);
     struct tn_claim_event event = { .kind = TN_CLAIM_EV_RELEASED, .gen = action->gen };
@@ -115,7 +115,7 @@ static void send_release(struct tn_candidate *candidate, const struct tn_claim_a
 
 /* A synchronous store keeps no request for later, so nothing of ours can be there that the claim
  * does not know: what it holds is the token it has. */
-static void send_read(struct tn_candidate *candidate, uint64_t read)
+static void send_read(struct tn_cli_candidate *candidate, uint64_t read)
 {
     struct tn_op op = make_op(candidate, TN_OP_READ);
     struct tn_claim_event event = { .kind = TN_CLAIM_EV_OBSERVED, .read = read };
@@ -130,7 +130,7 @@ static void send_read(struct tn_candidate *candidate, uint64_t read)
     step_claim(candidate, &event);
 }
 
-static void carry_out(struct tn_candidate *candidate, const struct tn_claim_action *action)
+static void carry_out(struct tn_cli_candidate *candidate, const struct tn_claim_action *action)
 {
     switch (action->kind) {
     case TN_CLAIM_DO_ACQUIRE:
@@ -143,16 +143,16 @@ static void carry_out(struct tn_candidate *candidate, const struct tn_claim_acti
         send_read(candidate, action->read);
         break;
     case TN_CLAIM_DO_WON:
-        candidate->hears(candidate->arg, TN_CANDIDATE_WON, action->token, TN_REASON_NONE);
+        candidate->hears(candidate->arg, TN_CLI_CANDIDATE_WON, action->token, TN_REASON_NONE);
         break;
     case TN_CLAIM_DO_LOST:
-        candidate->hears(candidate->arg, TN_CANDIDATE_LOST, action->token, action->reason);
+        candidate->hears(candidate->arg, TN_CLI_CANDIDATE_LOST, action->token, action->reason);
         break;
     case TN_CLAIM_DO_DRAIN:
-        candidate->hears(candidate->arg, TN_CANDIDATE_DRAIN, action->token, TN_REASON_NONE);
+        candidate->hears(candidate->arg, TN_CLI_CANDIDATE_DRAIN, action->token, TN_REASON_NONE);
         break;
     case TN_CLAIM_DO_REFUSED:
-        candidate->hears(candidate->arg, TN_CANDIDATE_REFUSED, action->token, action->reason);
+        candidate->hears(candidate->arg, TN_CLI_CANDIDATE_REFUSED, action->token, action->reason);
         break;
     case TN_CLAIM_DO_RAISE: /* No fences are configured here. */
     case TN_CLAIM_DO_LEADER:
@@ -160,7 +160,7 @@ static void carry_out(struct tn_candidate *candidate, const struct tn_claim_acti
     }
 }
 
-static void step_claim(struct tn_candidate *candidate, const struct tn_claim_event *event)
+static void step_claim(struct tn_cli_candidate *candidate, const struct tn_claim_event *event)
 {
     struct tn_claim_actions actions;
 
@@ -173,7 +173,7 @@ static void step_claim(struct tn_candidate *candidate, const struct tn_claim_eve
 
 /* A leader renews with its name: if an operator took the row away, the answer says so, and the
  * session is renewed without it. */
-static enum tn_answer renew(struct tn_candidate *candidate, uint64_t seq,
+static enum tn_answer renew(struct tn_cli_candidate *candidate, uint64_t seq,
                             struct tn_sqlite_result *ret_result)
 {
     struct tn_op op = make_op(candidate, TN_OP_RENEW);
@@ -192,7 +192,7 @@ static enum tn_answer renew(struct tn_candidate *candidate, uint64_t seq,
     return step_store(candidate, &op, ret_result) < 0 ? TN_ANSWER_FULL : ret_result->answer;
 }
 
-static enum tn_answer open_in_store(struct tn_candidate *candidate, uint64_t seq,
+static enum tn_answer open_in_store(struct tn_cli_candidate *candidate, uint64_t seq,
                                     struct tn_sqlite_result *ret_result)
 {
     struct tn_op op = make_op(candidate, TN_OP_OPEN);
@@ -203,7 +203,7 @@ static enum tn_answer open_in_store(struct tn_candidate *candidate, uint64_t seq
     return step_store(candidate, &op, ret_result) < 0 ? TN_ANSWER_FULL : ret_result->answer;
 }
 
-static void send_attempt(struct tn_candidate *candidate, const struct tn_session_action *action)
+static void send_attempt(struct tn_cli_candidate *candidate, const struct tn_session_action *action)
 {
     struct tn_sqlite_result result = { .answer = TN_ANSWER_FULL };
     struct tn_session_event event = { .kind = TN_SESSION_EV_FAIL, .seq = action->seq };
@@ -221,7 +221,7 @@ static void send_attempt(struct tn_candidate *candidate, const struct tn_session
     step_session(candidate, &event);
 }
 
-static void hear_session(struct tn_candidate *candidate, const struct tn_session_action *action)
+static void hear_session(struct tn_cli_candidate *candidate, const struct tn_session_action *action)
 {
     bool leads = tn_claim_token(&candidate->claim, candidate->now) != 0;
 
@@ -232,13 +232,13 @@ static void hear_session(struct tn_candidate *candidate, const struct tn_session
         candidate->reopen_at = candidate->now + candidate->plan.backoff;
     } else if (leads) {
         candidate->hears(candidate->arg,
-                         action->state == TN_SESSION_LIVE ? TN_CANDIDATE_SAFE
-                                                          : TN_CANDIDATE_JEOPARDY,
+                         action->state == TN_SESSION_LIVE ? TN_CLI_CANDIDATE_SAFE
+                                                          : TN_CLI_CANDIDATE_JEOPARDY,
                          candidate->claim.token, TN_REASON_NONE);
     }
 }
 
-static void step_session(struct tn_candidate *candidate, const struct tn_session_event *event)
+static void step_session(struct tn_cli_candidate *candidate, const struct tn_session_event *event)
 {
     struct tn_session_actions actions;
 
@@ -252,7 +252,7 @@ static void step_session(struct tn_candidate *candidate, const struct tn_session
     }
 }
 
-static int open_session(struct tn_candidate *candidate)
+static int open_session(struct tn_cli_candidate *candidate)
 {
     struct tn_secret seed;
     uint64_t number;
@@ -271,11 +271,11 @@ static int open_session(struct tn_candidate *candidate)
 
 /* --- From outside ----------------------------------------------------------------------------- */
 
-int tn_candidate_start(struct tn_candidate *candidate, struct tn_cli_store *store,
-                       const struct tn_plan *plan, const char *name, const char *label,
-                       tn_candidate_hears *hears, void *arg)
+int tn_cli_candidate_start(struct tn_cli_candidate *candidate, struct tn_cli_store *store,
+                           const struct tn_plan *plan, const char *name, const char *label,
+                           tn_cli_candidate_hears *hears, void *arg)
 {
-    *candidate = (struct tn_candidate) {
+    *candidate = (struct tn_cli_candidate) {
         .store = store,
         .name = name,
         .label = label,
@@ -302,7 +302,7 @@ int tn_candidate_start(struct tn_candidate *candidate, struct tn_cli_store *stor
 }
 
 /* The bell rang, or the holder's time is over: ask again. */
-static void look(struct tn_candidate *candidate)
+static void look(struct tn_cli_candidate *candidate)
 {
     candidate->look_at = TN_NEVER;
     if (candidate->bell >= 0)
@@ -311,7 +311,7 @@ static void look(struct tn_candidate *candidate)
         send_acquire(candidate, candidate->claim.gen);
 }
 
-void tn_candidate_run(struct tn_candidate *candidate, bool rung)
+void tn_cli_candidate_run(struct tn_cli_candidate *candidate, bool rung)
 {
     read_clock(candidate);
     if (candidate->now >= tn_session_wake_at(&candidate->session))
@@ -325,7 +325,7 @@ void tn_candidate_run(struct tn_candidate *candidate, bool rung)
         (void)open_session(candidate);
 }
 
-tenure_ns tn_candidate_wake_at(const struct tn_candidate *candidate)
+tenure_ns tn_cli_candidate_wake_at(const struct tn_cli_candidate *candidate)
 {
     tenure_ns at = tn_session_wake_at(&candidate->session);
     tenure_ns claim = tn_claim_wake_at(&candidate->claim);
@@ -337,7 +337,7 @@ tenure_ns tn_candidate_wake_at(const struct tn_candidate *candidate)
     return candidate->look_at < at ? candidate->look_at : at;
 }
 
-void tn_candidate_tell(struct tn_candidate *candidate, enum tn_claim_event_kind word)
+void tn_cli_candidate_tell(struct tn_cli_candidate *candidate, enum tn_claim_event_kind word)
 {
     read_clock(candidate);
     if (candidate->now >= tn_session_wake_at(&candidate->session))
@@ -345,17 +345,17 @@ void tn_candidate_tell(struct tn_candidate *candidate, enum tn_claim_event_kind 
     step_claim(candidate, &(struct tn_claim_event) { .kind = word });
 }
 
-tenure_ns tn_candidate_deadline(const struct tn_candidate *candidate)
+tenure_ns tn_cli_candidate_deadline(const struct tn_cli_candidate *candidate)
 {
     return tn_session_deadline(&candidate->session);
 }
 
-bool tn_candidate_is_idle(const struct tn_candidate *candidate)
+bool tn_cli_candidate_is_idle(const struct tn_cli_candidate *candidate)
 {
     return candidate->claim.state == TN_CLAIM_WATCHING && !candidate->claim.queued;
 }
 
-void tn_candidate_close(struct tn_candidate *candidate)
+void tn_cli_candidate_close(struct tn_cli_candidate *candidate)
 {
     struct tn_op op = make_op(candidate, TN_OP_CLOSE);
     struct tn_sqlite_result result;

@@ -13,22 +13,22 @@
 #include "core/plan.h"
 #include "core/session.h"
 
-enum tn_candidate_kind {
-    TN_CANDIDATE_WON,      /* Leads with @token. */
-    TN_CANDIDATE_LOST,     /* @token is over, for @reason. */
-    TN_CANDIDATE_DRAIN,    /* Asked to stop; leads until it says that it has. */
-    TN_CANDIDATE_REFUSED,  /* A grant was not taken, for @reason. */
-    TN_CANDIDATE_JEOPARDY, /* A renewal is overdue. */
-    TN_CANDIDATE_SAFE,     /* And came through. */
+enum tn_cli_candidate_kind {
+    TN_CLI_CANDIDATE_WON,      /* Leads with @token. */
+    TN_CLI_CANDIDATE_LOST,     /* @token is over, for @reason. */
+    TN_CLI_CANDIDATE_DRAIN,    /* Asked to stop; leads until it says that it has. */
+    TN_CLI_CANDIDATE_REFUSED,  /* A grant was not taken, for @reason. */
+    TN_CLI_CANDIDATE_JEOPARDY, /* A renewal is overdue. */
+    TN_CLI_CANDIDATE_SAFE,     /* And came through. */
 };
 
-struct tn_candidate;
+struct tn_cli_candidate;
 
 /* Called from within the functions below, which must not be called from it. */
-typedef void tn_candidate_hears(void *arg, enum tn_candidate_kind kind, uint64_t token,
-                                enum tn_reason reason);
+typedef void tn_cli_candidate_hears(void *arg, enum tn_cli_candidate_kind kind, uint64_t token,
+                                    enum tn_reason reason);
 
-struct tn_candidate {
+struct tn_cli_candidate {
     struct tn_cli_store *store;
     const char *name;
     const char *label;
@@ -43,7 +43,7 @@ struct tn_candidate {
     tenure_ns reopen_at;
     tenure_ns look_at; /* When the holder's time is over, unless it renews. */
     int bell;          /* -1: there is none. */
-    tn_candidate_hears *hears;
+    tn_cli_candidate_hears *hears;
     void *arg;
     int error;          /* Of the last operation; 0: it was answered. */
     bool answered_ever; /* Whether the store ever answered. */
@@ -52,24 +52,24 @@ struct tn_candidate {
 
 /* Begin to campaign for @name. @store, @name and @label are borrowed. Returns -1 to go on, or the
  * exit status after one line on stderr. */
-int tn_candidate_start(struct tn_candidate *candidate, struct tn_cli_store *store,
-                       const struct tn_plan *plan, const char *name, const char *label,
-                       tn_candidate_hears *hears, void *arg);
+int tn_cli_candidate_start(struct tn_cli_candidate *candidate, struct tn_cli_store *store,
+                           const struct tn_plan *plan, const char *name, const char *label,
+                           tn_cli_candidate_hears *hears, void *arg);
 
-/* Do what is due by now: at tn_candidate_wake_at, and (@rung) when the bell can be read. */
-void tn_candidate_run(struct tn_candidate *candidate, bool rung);
-tenure_ns tn_candidate_wake_at(const struct tn_candidate *candidate);
+/* Do what is due by now: at tn_cli_candidate_wake_at, and (@rung) when the bell can be read. */
+void tn_cli_candidate_run(struct tn_cli_candidate *candidate, bool rung);
+tenure_ns tn_cli_candidate_wake_at(const struct tn_cli_candidate *candidate);
 
 /* The application's word: RESIGN, DRAINED. */
-void tn_candidate_tell(struct tn_candidate *candidate, enum tn_claim_event_kind word);
+void tn_cli_candidate_tell(struct tn_cli_candidate *candidate, enum tn_claim_event_kind word);
 
 /* The deadline of the term as it stands; 0: there is none. */
-tenure_ns tn_candidate_deadline(const struct tn_candidate *candidate);
+tenure_ns tn_cli_candidate_deadline(const struct tn_cli_candidate *candidate);
 
 /* Whether nothing is held, waited for or on its way back any more. */
-bool tn_candidate_is_idle(const struct tn_candidate *candidate);
+bool tn_cli_candidate_is_idle(const struct tn_cli_candidate *candidate);
 
 /* Close the session; what it still has is free at once. */
-void tn_candidate_close(struct tn_candidate *candidate);
+void tn_cli_candidate_close(struct tn_cli_candidate *candidate);
 
 #endif

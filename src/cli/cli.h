@@ -165,6 +165,7 @@ const char *tn_cli_colour(enum tn_colour colour);
 
 /* The verbs: one prototype here, one line in main.c's table. */
 int tn_cli_acquire(int argc, char **argv);
+int tn_cli_fence(int argc, char **argv);
 int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
 int tn_cli_release(int argc, char **argv);

@@ -25,6 +25,7 @@ static const struct verb {
     { "acquire", tn_cli_acquire, "take a lease, for scripts" },
     { "renew", tn_cli_renew, "prolong a lease that acquire took" },
     { "release", tn_cli_release, "give a lease back that acquire took" },
+    { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
     { "run", tn_cli_run, "run a command while leading; stop it before the deadline" },
 #endif

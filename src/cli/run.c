@@ -48,7 +48,7 @@ static const char after[] =
     "--wait, 77 not permitted, 79 leadership lost (--once), 126 not executable, 127 not found.\n";
 
 struct run {
-    struct tn_candidate candidate;
+    struct tn_cli_candidate candidate;
     struct tn_guardian *guardian; /* NULL: nothing runs. */
     struct tn_plan plan;
     const char *name;
@@ -60,6 +60,8 @@ struct run {
     bool won;     /* Leads, and the command is to be started. */
     bool lost;    /* The term of the running command is over. */
     bool cut;     /* The command was stopped, and neither it nor we were asked to. */
+    bool told;    /* That this term is lost, and why. */
+    bool outage;  /* That the store does not answer was told. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
     uint64_t token;
@@ -69,23 +71,49 @@ struct run {
     int timer;
 };
 
-static void hears(void *arg, enum tn_candidate_kind kind, uint64_t token, enum tn_reason reason)
+/* One line for each term that is lost, with what the store said last if it did not answer. */
+static void tell_lost(struct run *run, const char *why)
+{
+    bool outage = run->candidate.error != 0;
+
+    if (run->told)
+        return;
+    run->told = true;
+    run->outage = outage;
+    (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")%s%s", run->name, why,
+                      run->token, outage ? ": " : "", outage ? run->candidate.error_text : "");
+}
+
+/* Who waits for ever would not know why; who has a limit is told at its end. */
+static void tell_outage(struct run *run)
+{
+    if (run->candidate.error == 0)
+        run->outage = false;
+    if (run->candidate.error == 0 || run->outage || run->guardian != NULL || run->leaving ||
+        run->wait >= 0)
+        return;
+    run->outage = true;
+    (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name,
+                      run->candidate.error_text);
+}
+
+static void hears(void *arg, enum tn_cli_candidate_kind kind, uint64_t token, enum tn_reason reason)
 {
     struct run *run = arg;
 
-    if (kind == TN_CANDIDATE_WON) {
+    if (kind == TN_CLI_CANDIDATE_WON) {
         run->won = true;
         run->lost = false;
+        run->told = false;
         run->token = token;
-    } else if (kind == TN_CANDIDATE_LOST) {
+    } else if (kind == TN_CLI_CANDIDATE_LOST) {
         run->won = false;
         run->lost = reason != TN_REASON_RELEASED;
         if (run->lost)
-            (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")", run->name,
-                              tn_reason_text(reason), token);
+            tell_lost(run, tn_reason_text(reason));
         if (run->guardian != NULL)
             tn_guardian_stop(run->guardian);
-    } else if (kind == TN_CANDIDATE_REFUSED) {
+    } else if (kind == TN_CLI_CANDIDATE_REFUSED) {
         (void)tn_cli_fail(0, "run", "%s: refused to lead with token %" PRIu64 ": %s", run->name,
                           token, tn_reason_text(reason));
     }
@@ -112,7 +140,7 @@ static void start_command(struct run *run)
         .env = env,
         .grace = run->plan.grace,
         .kill_bound = run->plan.kill_bound,
-        .deadline = tn_candidate_deadline(&run->candidate),
+        .deadline = tn_cli_candidate_deadline(&run->candidate),
         .watch_every = TN_GUARDIAN_WATCH,
     };
 
@@ -127,9 +155,10 @@ static void start_command(struct run *run)
     if (rc == 0)
         return;
     run->guardian = NULL;
-    leave(run, tn_cli_store_fail("run", rc, "the command could not be started"));
-    tn_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-    tn_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
+    leave(run, tn_cli_fail(TN_EXIT_UNAVAILABLE, "run", "the command could not be started: %s",
+                           tenure_strerror(rc)));
+    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
+    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
 }
 
 static void exec_failed(struct run *run, int error)
@@ -155,19 +184,29 @@ static void tree_reaped(struct run *run)
     else if (run->once)
         leave(run, TN_EXIT_LOST);
     if (run->leaving)
-        tn_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-    tn_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
+        tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
+    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
     run->lost = false;
     run->cut = false;
 }
 
-/* Whether the guardian acted of its own accord: we were stopped, it was, or renewals came too late.
- */
-static bool is_cut(const struct tn_guardian_event *event)
+/* Why the guardian ended the term of its own accord; NULL: it did not. */
+static const char *why_cut(const struct tn_guardian_event *event)
 {
-    return event->kind == TN_GUARDIAN_LOST ||
-           (event->kind == TN_GUARDIAN_STOPPING &&
-            (event->value == TN_REASON_DEADLINE || event->value == TN_REASON_SUPERVISOR_STOPPED));
+    if (event->kind == TN_GUARDIAN_LOST)
+        return "its guardian was killed";
+    if (event->kind != TN_GUARDIAN_STOPPING)
+        return NULL;
+    switch (event->value) {
+    case TN_REASON_DEADLINE:
+        return "expired";
+    case TN_REASON_SUPERVISOR_STOPPED:
+        return "this process was stopped";
+    case TN_REASON_GUARDIAN_STOPPED:
+        return "its guardian was stopped";
+    default:
+        return NULL;
+    }
 }
 
 static void hear_guardian(struct run *run)
@@ -175,8 +214,11 @@ static void hear_guardian(struct run *run)
     struct tn_guardian_event event;
 
     while (run->guardian != NULL && tn_guardian_dispatch(run->guardian, &event)) {
-        if (is_cut(&event) && !run->leaving)
+        const char *why = why_cut(&event);
+        if (why != NULL && !run->leaving) {
             run->cut = true;
+            tell_lost(run, why);
+        }
         if (event.kind == TN_GUARDIAN_EXEC_FAILED)
             exec_failed(run, event.value);
         else if (event.kind == TN_GUARDIAN_REAPED)
@@ -197,8 +239,8 @@ static void hear_signals(struct run *run)
         bool ends = signo == SIGTERM || signo == SIGHUP;
         if (run->guardian == NULL && signo != SIGUSR1 && signo != SIGUSR2) {
             leave(run, 128 + signo);
-            tn_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-            tn_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
+            tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
+            tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
         } else if (run->guardian != NULL && ends) {
             run->leaving = true;
             run->leave_by = TN_NEVER; /* Set anew when the tree is gone. */
@@ -242,12 +284,12 @@ static void check_wait(struct run *run, tenure_ns now)
         now < run->started + run->wait)
         return;
     leave(run, not_acquired(run));
-    tn_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
+    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
 }
 
 static tenure_ns wake_at(const struct run *run)
 {
-    tenure_ns at = tn_candidate_wake_at(&run->candidate);
+    tenure_ns at = tn_cli_candidate_wake_at(&run->candidate);
 
     if (run->wait >= 0 && !run->leaving && run->guardian == NULL && run->started + run->wait < at)
         at = run->started + run->wait;
@@ -258,7 +300,7 @@ static tenure_ns wake_at(const struct run *run)
 
 static void keep_guardian_informed(struct run *run)
 {
-    tenure_ns deadline = tn_candidate_deadline(&run->candidate);
+    tenure_ns deadline = tn_cli_candidate_deadline(&run->candidate);
 
     if (run->won && !run->leaving && run->guardian == NULL)
         start_command(run);
@@ -277,7 +319,7 @@ static bool is_over(struct run *run, tenure_ns now, int *ret_status)
     if (run->leave_by == TN_NEVER)
         run->leave_by = now + RELEASE_WAIT;
     *ret_status = run->status >= 0 ? run->status : TN_EXIT_LOST;
-    if (tn_candidate_is_idle(&run->candidate))
+    if (tn_cli_candidate_is_idle(&run->candidate))
         return true;
     if (now < run->leave_by)
         return false;
@@ -306,7 +348,8 @@ static int loop(struct run *run)
         tn_timer_arm(run->timer, wake_at(run));
         (void)poll(fds, sizeof fds / sizeof fds[0], -1);
         hear_signals(run);
-        tn_candidate_run(&run->candidate, fds[2].revents != 0);
+        tn_cli_candidate_run(&run->candidate, fds[2].revents != 0);
+        tell_outage(run);
         hear_guardian(run);
         keep_guardian_informed(run);
     }
@@ -392,11 +435,11 @@ int tn_cli_run(int argc, char **argv)
     if (run.signals < 0 || run.timer < 0)
         return tn_cli_fail(TN_EXIT_UNAVAILABLE, "run", "out of descriptors: %s", strerror(errno));
     status =
-        tn_candidate_start(&run.candidate, &store, &run.plan, run.name, run.label, hears, &run);
+        tn_cli_candidate_start(&run.candidate, &store, &run.plan, run.name, run.label, hears, &run);
     if (status < 0) {
         keep_guardian_informed(&run);
         status = loop(&run);
-        tn_candidate_close(&run.candidate);
+        tn_cli_candidate_close(&run.candidate);
     }
     tn_cli_store_close(&store);
     return status;

@@ -9,12 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/time.h"
 
 /* The same numbers on every architecture that Linux has gained system calls on since 2019. */
 #ifndef SYS_pidfd_send_signal
@@ -26,26 +23,6 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-
-int tn_timer_open(void)
-{
-    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-}
-
-void tn_timer_arm(int timer, tenure_ns when)
-{
-    struct itimerspec spec = { 0 };
-
-    if (when != TN_NEVER) {
-        /* All zero would disarm it. */
-        tenure_ns at = when > 0 ? when : 1;
-
-        spec.it_value.tv_sec = (time_t)(at / TN_SEC(1));
-        spec.it_value.tv_nsec = (long)(at % TN_SEC(1));
-    }
-    int rc = timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
-    TN_ASSERT(rc == 0);
-}
 
 int tn_pidfd_open(pid_t pid)
 {

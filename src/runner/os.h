@@ -1,4 +1,4 @@
-/* os.h - what the runner needs of Linux beside POSIX: pidfds, the boot clock, /proc/PID/stat.
+/* os.h - what the runner needs of Linux beside POSIX: pidfds, descriptors, /proc/PID/stat.
  *
  * The pidfd calls go by number, because C libraries older than 2022 have no names for them. All of
  * these may be called in a child forked from a process with threads: nothing allocates or locks. */
@@ -10,14 +10,8 @@
 #include <sys/types.h>
 
 #include "runtime/clock.h"
+#include "runtime/timer.h"
 #include "tenure/time.h"
-
-/* A timer on that clock, not armed, as a non-blocking descriptor; -1 with errno. A timer whose
- * instant fell into a suspend fires on resume. */
-int tn_timer_open(void);
-
-/* Fire at @when, at once if it has passed; TN_NEVER disarms. */
-void tn_timer_arm(int timer, tenure_ns when);
 
 /* Descriptors that refer to one process and never to a later one with the same number.
  * 0 or more, or -1 with errno; close-on-exec. */

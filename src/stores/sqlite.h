@@ -28,11 +28,10 @@
 #include "base/text.h"
 #include "core/lease_table.h"
 #include "runtime/clock.h"
+#include "runtime/store.h"
 #include "tenure/error.h"
 
 #define TN_SQLITE_BUSY TN_SEC(5)
-
-enum { TN_LABEL_MAX = 255 };
 
 struct tn_sqlite;
 

@@ -18,7 +18,7 @@ t_case "each missing package is named once, in one line with the command"
 t_run env PATH="$t_dir/bin" "$deps" build coverage
 t_check "status" [ "$t_status" -eq 1 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
-t_check "command" grep -q 'run: sudo apt-get install -y cmake make gcc gcovr$' "$t_err"
+t_check "command" grep -q 'run: sudo apt-get install -y cmake make gcc pkg-config gcovr$' "$t_err"
 
 t_case "what is only wanted by root is silent for others"
 t_run env PATH="$t_dir/bin" "$deps" --if-root build

@@ -1,0 +1,127 @@
+/* store.h - what every store is to the runtime: operations in, answers and news out, on one loop.
+ *
+ * A store is driven from one libuv loop and its thread, and from no other. It never blocks that
+ * thread for longer than a disk takes: whoever waits - for a reply, for other processes - comes
+ * back through the loop. Operations and answers are those of core/lease_table.h, and so are the
+ * rules: the same operation gives the same answer on every store.
+ *
+ *   driver -- submit(req) ------> store        exactly one done(req) per submit, never inside it,
+ *          <------- done(req) --               in any order; the answer, or a status that says
+ *                                              whether the write may have happened
+ *          <------- granted() --               news that nobody asked for; may be lost or doubled,
+ *          <------- changed() --               the candidate's polls are the backstop
+ *          <------- revoked() --
+ *          -- close() ---------> ... closed()  what is pending is done first, with TENURE_E_CLOSED
+ *
+ * Names are those of tn_name_check, labels any bytes up to TN_LABEL_MAX. */
+#ifndef TN_RUNTIME_STORE_H
+#define TN_RUNTIME_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/name.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "core/lease_table.h"
+#include "runtime/clock.h"
+#include "tenure/error.h"
+
+struct uv_loop_s;
+struct tn_store;
+
+enum { TN_LABEL_MAX = 255 };
+
+/* What a store can do, and what it cannot. */
+enum tn_store_caps {
+    TN_STORE_QUEUES = 1 << 0,   /* ACQUIRE with wait: first come, first served. */
+    TN_STORE_TELLS = 1 << 1,    /* A queued acquire hears of its grant; no poll is needed. */
+    TN_STORE_OBSERVED = 1 << 2, /* Expires nothing: vacancy comes from an observer. */
+    TN_STORE_ADVISORY = 1 << 3, /* Can lose an acknowledged grant. Otherwise the class is strict. */
+};
+
+/* A name as others may know it. */
+struct tn_store_record {
+    bool held;
+    uint64_t token; /* When free: the last one, 0 if there was none. */
+    uint64_t beat;  /* Changes with every renewal of the holder; 0: not known. */
+    tenure_ns ttl;  /* Of the holder. */
+    tenure_ns remaining;
+    struct tn_secret term; /* tn_secret_hash(term secret, 't') of the holder: its own kind knows. */
+    uint32_t label_len;
+    char label[TN_LABEL_MAX + 1]; /* Of the holder, and a zero behind it. */
+};
+
+struct tn_store_req {
+    /* Set by the caller, and left alone until done. The name and the label are borrowed. */
+    struct tn_op op; /* OPEN, RENEW, CLOSE, ACQUIRE, RELEASE, READ, REVOKE. */
+    void (*done)(struct tn_store_req *req);
+    /* Set by the store before done(). */
+    int status; /* 0: answered. Otherwise a TENURE_E_ code, and tenure_error_unknown tells whether
+                   it may have happened; @error says why, for people. */
+    enum tn_answer answer;
+    struct tn_store_record record; /* Operations with a name: as the step left it. */
+    tenure_ns ttl;                 /* OPEN, RENEW: what was agreed to. */
+    uint64_t seen;                 /* OPEN, RENEW: as in struct tn_result. */
+    uint32_t held;
+    bool more;
+    char error[200];
+    /* The store's own, from submit to done. */
+    struct tn_store_req *next;
+    tenure_ns give_up_at;
+};
+
+/* One line of a listing. */
+struct tn_store_lease {
+    char name[TN_NAME_MAX + 1];
+    struct tn_store_record record;
+};
+
+/* Who drives the store. Called on the loop's thread, never from within submit, watch or open. */
+struct tn_store_host {
+    void (*granted)(void *arg, const char *name, const struct tn_secret *term_hash, uint64_t token);
+    void (*changed)(void *arg, const char *name, const struct tn_store_record *record);
+    void (*revoked)(void *arg, const char *name, uint64_t token);
+};
+
+struct tn_store_open {
+    const char *url;  /* With its scheme. */
+    const char *rest; /* Behind "scheme:". */
+    struct uv_loop_s *loop;
+    const struct tn_clock *clock; /* Borrowed for the store's life. */
+    const struct tn_store_host *host;
+    void *arg;
+    bool create;        /* Make what is not there yet. */
+    tenure_ns patience; /* An operation that cannot be carried out for this long has failed. */
+};
+
+struct tn_store_ops {
+    const char *scheme;
+    unsigned caps;
+    tenure_ns slack; /* What the store may expire early by. */
+    tenure_ns ttl_min, ttl_max;
+    /* Opens at once or not at all; a server that cannot be reached yet is no error. Codes as in
+     * stores/sqlite.h. */
+    int (*open)(const struct tn_store_open *how, struct tn_store **ret_store,
+                struct tn_text *reterr);
+    void (*submit)(struct tn_store *store, struct tn_store_req *req);
+    /* From now on (or no longer) tell changes of @name; the name is copied. Counted: as many off as
+     * on. Returns 0 or TENURE_E_NOMEM. */
+    int (*watch)(struct tn_store *store, const char *name, bool on);
+    /* All names that begin with @prefix, sorted, as of one instant; in @done the array is the
+     * callee's to free. */
+    void (*list)(struct tn_store *store, const char *prefix,
+                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                              const char *error),
+                 void *arg);
+    void (*close)(struct tn_store *store, void (*closed)(void *arg), void *arg);
+};
+
+/* First member of every store. */
+struct tn_store {
+    const struct tn_store_ops *ops;
+    struct tn_store_open how; /* url and rest are good during open only. */
+};
+
+#endif
