@@ -71,7 +71,7 @@ clean:
 	@rm -rf build build-*
 
 help:
-	@echo "make            build build/tenure"
+	@echo "make            build build/tenure and build/tenured"
 	@echo "make check      build and run all tests"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"

@@ -16,7 +16,8 @@ BEGIN {
     may["src/receivers"] = "tenure base fence runtime receivers"
     may["src/cli"] = "tenure base core runtime stores fence receivers runner sim cli"
     may["sim"] = "tenure base core fence sim"
-    may["tests"] = "tenure base core runtime wire stores fence receivers runner sim daemon cli tests"
+    may["tests"] = "tenure base core runtime wire stores fence receivers runner sim daemon cli" \
+                   " tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

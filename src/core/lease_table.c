@@ -668,6 +668,13 @@ int tn_table_put(struct tn_table *table, const struct tn_lease_view *view)
     return 0;
 }
 
+void tn_table_count(const struct tn_table *table, struct tn_table_counts *ret_counts)
+{
+    *ret_counts = (struct tn_table_counts) { .sessions = table->sessions.count,
+                                             .leases = table->leases.count,
+                                             .waiters = table->waiters.count };
+}
+
 uint64_t tn_table_token(const struct tn_table *table)
 {
     return table->last_token;

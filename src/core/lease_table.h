@@ -173,6 +173,13 @@ const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lea
  * OPEN. Returns 0, TENURE_E_FULL, or TENURE_E_NOT_HELD when there is no such session. */
 TENURE_MUST_USE int tn_table_put(struct tn_table *table, const struct tn_lease_view *view);
 
+/* How much there is of what the limits bound. */
+struct tn_table_counts {
+    uint32_t sessions, leases, waiters;
+};
+
+void tn_table_count(const struct tn_table *table, struct tn_table_counts *ret_counts);
+
 /* The highest token granted so far. */
 uint64_t tn_table_token(const struct tn_table *table);
 

@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size);
     if (data[0] % 2 == 0 && size > TN_FRAME_HEAD)
         tn_frame_seal(bytes, (uint32_t)(size - TN_FRAME_HEAD), seq);
-    (void)tn_file_head_decode(bytes, size, &head);
+    if (tn_file_head_decode(bytes, size, &head) == 0)
+        TN_ASSERT(head.version == TN_FRAME_VERSION);
     while (tn_frame_next(bytes, size, &at, seq, &frame) == TN_FRAME_GOOD) {
         TN_ASSERT(at <= size);
         read_records(&frame);
