@@ -32,6 +32,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/nearest.h"
 #include "base/text.h"
 #include "tenure/time.h"
 
@@ -155,9 +156,6 @@ void tn_cli_quote(struct tn_text *text, const char *word);
  * tn_duration_format, which is exact down to a millisecond. @buf holds TN_DURATION_TEXT bytes. */
 const char *tn_cli_duration(char *buf, tenure_ns ns);
 
-/* The candidate that @word was probably meant to be, or NULL. @candidates ends in NULL. */
-const char *tn_cli_nearest(const char *word, const char *const *candidates);
-
 enum tn_colour { TN_PLAIN, TN_BOLD, TN_DIM, TN_GREEN, TN_RED, TN_YELLOW, TN_COLOUR_COUNT };
 
 /* The sequence that turns to @colour; empty unless stdout is a terminal that wants colours. */
@@ -165,6 +163,7 @@ const char *tn_cli_colour(enum tn_colour colour);
 
 /* The verbs: one prototype here, one line in main.c's table. */
 int tn_cli_acquire(int argc, char **argv);
+int tn_cli_elect(int argc, char **argv);
 int tn_cli_fence(int argc, char **argv);
 int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
@@ -173,5 +172,6 @@ int tn_cli_renew(int argc, char **argv);
 int tn_cli_sim(int argc, char **argv);
 int tn_cli_run(int argc, char **argv);
 int tn_cli_status(int argc, char **argv);
+int tn_cli_watch(int argc, char **argv);
 
 #endif

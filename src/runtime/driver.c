@@ -447,11 +447,11 @@ const struct tn_store_host tn_driver_store_host = { hear_granted, hear_changed, 
 static void do_chore(struct tn_driver *driver, struct tn_driver_seat *seat, bool left)
 {
     /* Without memory to watch, a change is heard of later: by the poll. */
-    if (!left && !seat->watched)
+    if (!left && !seat->watched && driver->store != NULL)
         seat->watched = driver->store->ops->watch(driver->store, seat->name, true) == 0;
     if (!left)
         return;
-    if (seat->watched)
+    if (seat->watched && driver->store != NULL)
         (void)driver->store->ops->watch(driver->store, seat->name, false);
     free(seat->leader);
     seat->leader = NULL;
@@ -507,6 +507,7 @@ static void store_closed(void *arg)
 {
     struct tn_driver *driver = arg;
 
+    driver->store = NULL;
     do_chores(driver);
     close_handles(driver);
 }
@@ -659,9 +660,6 @@ void tn_driver_start(struct tn_driver *driver, struct tn_store *store)
                       (caps & TN_STORE_QUEUES) != 0, &candidate_host, driver, seed);
     int rc = uv_poll_start(&driver->timer_poll, UV_READABLE, hear_timer);
     TN_ASSERT(rc == 0);
-    tn_driver_lock(driver);
-    tn_candidate_open(&driver->candidate, now(driver));
-    tn_driver_unlock(driver);
 }
 
 void tn_driver_cancel(struct tn_driver *driver)
@@ -682,6 +680,9 @@ void tn_driver_done(struct tn_driver *driver)
 void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
                     enum tn_claim_event_kind wish)
 {
+    /* Who only observes needs no session. */
+    if (wish == TN_CLAIM_EV_CAMPAIGN && driver->candidate.life == 0)
+        tn_candidate_open(&driver->candidate, now(driver));
     if (!seat->left)
         tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, wish);
 }
@@ -709,7 +710,7 @@ void tn_driver_close(struct tn_driver *driver, tenure_ns by)
     driver->closing = true;
     driver->close_by = by;
     driver->close_status = TENURE_E_TIMEOUT;
-    bool gone = driver->candidate.session.state == TN_SESSION_LOST;
+    bool gone = driver->candidate.life == 0 || driver->candidate.session.state == TN_SESSION_LOST;
     tn_candidate_close(&driver->candidate, now(driver));
     if (gone) { /* There is nothing left to close. */
         driver->close_status = 0;

@@ -85,7 +85,8 @@ TENURE_MUST_USE int tn_driver_init(struct tn_driver *driver, uv_loop_t *loop,
                                    const struct tn_plan *plan, const char *label,
                                    const struct tn_driver_host *host, void *arg);
 
-/* Open the session in @store, which the driver owns from now on. Call it before the loop runs. */
+/* Campaign in @store, which the driver owns from now on. Call it before the loop runs. The session
+ * opens with the first campaign. */
 void tn_driver_start(struct tn_driver *driver, struct tn_store *store);
 
 /* Undo tn_driver_init when there was no tn_driver_start; the loop has to run once more. */
