@@ -51,6 +51,8 @@ install: build
 
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
+	@tools/deps bench
+	@bench/daemon
 
 deps:
 	@tools/deps build
@@ -78,7 +80,7 @@ help:
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
-	@echo "make bench      measure the simulator"
+	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"

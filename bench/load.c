@@ -175,15 +175,6 @@ static void work_acquire(struct conn *conn)
 {
     char name[40];
 
-    if (floor_target) {
-        char line[64];
-        memset(line, 'x', sizeof line);
-        line[63] = '\n';
-        conn->sent_at = now_ns();
-        if (write(conn->fd, line, sizeof line) != (ssize_t)sizeof line)
-            fail("write");
-        return;
-    }
     (void)snprintf(name, sizeof name, "n%llx-%llu", (unsigned long long)run_id & 0xffff,
                    (unsigned long long)++serial);
     send_acquire(conn, name);
@@ -358,10 +349,11 @@ static void run_hand_over(double seconds)
 {
     struct conn *holder = &conns[0];
     struct conn *waiter = &conns[1];
-    const char *name = "hand-over";
+    char name[40];
     uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
     uint64_t done = 0;
 
+    (void)snprintf(name, sizeof name, "hand-over-%llx", (unsigned long long)run_id);
     send_acquire(holder, name);
     while (receive(holder) == 0)
         ;

@@ -244,9 +244,9 @@ static uint64_t hash_secret(const struct tn_table *table, const struct tn_secret
     return tn_hash(table->limits.hash_key, secret->bytes, sizeof secret->bytes);
 }
 
-static uint64_t hash_name(const struct tn_table *table, const char *name, uint32_t len)
+static uint32_t hash_name(const struct tn_table *table, const char *name, uint32_t len)
 {
-    return tn_hash(table->limits.hash_key, name, len);
+    return (uint32_t)tn_hash(table->limits.hash_key, name, len);
 }
 
 /* The hash of record @index and the word that chains it, for whichever index it is in. */
@@ -260,7 +260,7 @@ static uint64_t record_of(const struct tn_table *table, const struct tn_index *i
     }
     struct tn_lease_record *lease = tn_lease_at(table, record);
     *ret_chain = &lease->chain;
-    return hash_name(table, tn_text_at(table, lease->name), lease->name.len);
+    return lease->hash;
 }
 
 /* Linear hashing: with b buckets, the low bits that count b address a bucket, unless that one does
@@ -335,11 +335,12 @@ uint32_t tn_session_find(const struct tn_table *table, const struct tn_secret *s
 
 uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t len)
 {
-    uint32_t bucket = bucket_of(&table->by_name, hash_name(table, name, len));
-    uint32_t index = words_at(table, table->by_name.at)[bucket];
+    uint32_t hash = hash_name(table, name, len);
+    uint32_t index = words_at(table, table->by_name.at)[bucket_of(&table->by_name, hash)];
     while (index != 0) {
         struct tn_lease_record *lease = tn_lease_at(table, index);
-        if (lease->name.len == len && memcmp(tn_text_at(table, lease->name), name, len) == 0)
+        if (lease->hash == hash && lease->name.len == len &&
+            memcmp(tn_text_at(table, lease->name), name, len) == 0)
             break;
         index = lease->chain;
     }
@@ -452,7 +453,9 @@ uint32_t tn_lease_add(struct tn_table *table, const char *name, uint32_t len)
     index = take(&table->leases,
                  table->leases.free ? &tn_lease_at(table, table->leases.free)->chain : NULL);
     TN_ASSERT(index != 0);
-    *tn_lease_at(table, index) = (struct tn_lease_record) { .name = text, .state = TN_LEASE_FREE };
+    *tn_lease_at(table, index) = (struct tn_lease_record) { .name = text,
+                                                            .hash = hash_name(table, name, len),
+                                                            .state = TN_LEASE_FREE };
     insert(table, &table->by_name, index, table->leases.count);
     tn_lease_chain(table, index);
     return index;

@@ -54,6 +54,7 @@ struct tn_lease_record {
     struct tn_links links; /* In its session's list; among the free ones otherwise. */
     struct tn_list waiters;
     struct tn_table_text name;
+    uint32_t hash; /* Of the name, so that moving between buckets need not touch it. */
     uint8_t state;
 };
 

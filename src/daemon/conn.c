@@ -24,6 +24,7 @@ void tn_conn_touch(struct tn_conn *conn)
     conn->dirty = true;
     conn->dirty_next = conn->server->dirty;
     conn->server->dirty = conn;
+    conn->server->dirty_count++;
 }
 
 bool tn_conn_room(struct tn_conn *conn, size_t bytes)
@@ -68,20 +69,21 @@ static void rest_written(uv_write_t *req, int status)
         tn_conn_touch(conn);
 }
 
-/* The socket is full: let the loop send the rest, and gather what follows in a new buffer. */
-static void send_rest(struct tn_conn *conn, size_t sent)
+/* The socket is full: let the loop send the @len bytes at @bytes, of which a copy is made. */
+static void send_rest(struct tn_conn *conn, const char *bytes, size_t len)
 {
     struct write_rest *rest = malloc(sizeof *rest);
+    char *copy = malloc(len);
 
-    if (rest == NULL) {
+    if (rest == NULL || copy == NULL) {
+        free(rest);
+        free(copy);
         tn_conn_close(conn);
         return;
     }
-    rest->conn = conn;
-    rest->bytes = conn->out.buf;
-    uv_buf_t buf = uv_buf_init(conn->out.buf + sent, (unsigned)(conn->out.len - sent));
-    conn->out.buf = NULL;
-    conn->out.len = conn->out.size = 0;
+    memcpy(copy, bytes, len);
+    *rest = (struct write_rest) { .conn = conn, .bytes = copy };
+    uv_buf_t buf = uv_buf_init(copy, (unsigned)len);
     conn->writing = true;
     if (uv_write(&rest->req, &conn->uv.stream, &buf, 1, rest_written) != 0) {
         conn->writing = false;
@@ -91,7 +93,22 @@ static void send_rest(struct tn_conn *conn, size_t sent)
     }
 }
 
-void tn_conn_send(struct tn_conn *conn)
+/* Take the first @len bytes, which are on their way, out of the buffer. */
+static void drop_sent(struct tn_conn *conn, size_t len)
+{
+    struct tn_resp_out *out = &conn->out;
+
+    out->len -= len;
+    if (out->len > 0) {
+        memmove(out->buf, out->buf + len, out->len);
+    } else if (out->size > 4096) {
+        free(out->buf);
+        out->buf = NULL;
+        out->size = 0;
+    }
+}
+
+void tn_conn_send(struct tn_conn *conn, size_t len)
 {
     if (conn->out.full) {
         tn_log("connection %llu: reads too slowly, cut off", (unsigned long long)conn->id);
@@ -100,25 +117,19 @@ void tn_conn_send(struct tn_conn *conn)
     }
     if (conn->writing)
         return;
-    if (conn->out.len > 0) {
-        uv_buf_t buf = uv_buf_init(conn->out.buf, (unsigned)conn->out.len);
+    if (len > 0) {
+        uv_buf_t buf = uv_buf_init(conn->out.buf, (unsigned)len);
         int sent = uv_try_write(&conn->uv.stream, &buf, 1);
         if (sent < 0 && sent != UV_EAGAIN) {
             tn_conn_close(conn);
             return;
         }
-        if ((size_t)(sent > 0 ? sent : 0) < conn->out.len) {
-            send_rest(conn, (size_t)(sent > 0 ? sent : 0));
-            return;
-        }
-        conn->out.len = 0;
-        if (conn->out.size > 4096) {
-            free(conn->out.buf);
-            conn->out.buf = NULL;
-            conn->out.size = 0;
-        }
+        size_t done = sent > 0 ? (size_t)sent : 0;
+        if (done < len)
+            send_rest(conn, conn->out.buf + done, len - done);
+        drop_sent(conn, len);
     }
-    if (conn->quitting)
+    if (conn->quitting && conn->out.len == 0 && !conn->writing)
         tn_conn_close(conn);
 }
 
@@ -247,6 +258,11 @@ void tn_conn_close(struct tn_conn *conn)
         if (conn->next != NULL)
             conn->next->prev = conn->prev;
     }
+    struct tn_conn **at = &conn->server->gated;
+    while (conn->gated && *at != conn)
+        at = &(*at)->gated_next;
+    if (conn->gated)
+        *at = conn->gated_next;
     tn_watch_conn_closed(conn);
     tn_link_conn_closed(conn);
     tn_wait_cancel(conn);

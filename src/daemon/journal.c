@@ -227,7 +227,9 @@ void tn_journal_close(struct tn_journal *journal)
 {
     tn_witness_close(&journal->witness);
     free(journal->batch);
-    journal->batch = NULL;
+    free(journal->flying);
+    free(journal->spare);
+    journal->batch = journal->flying = journal->spare = NULL;
     if (journal->fd >= 0)
         (void)close(journal->fd);
     if (journal->dir_fd >= 0)
@@ -280,34 +282,79 @@ bool tn_journal_is_short(const struct tn_journal *journal)
     return journal->disk_full && journal->end < journal->at + journal->batch_len + SHORT_BYTES;
 }
 
-int tn_journal_flush(struct tn_journal *journal, struct tn_text *reterr)
+static int refuse_flush(const struct tn_journal *journal, int error, struct tn_text *reterr)
+{
+    char name[TN_JOURNAL_NAME];
+
+    tn_journal_name(name, TN_FILE_JOURNAL, journal->first_seq, "");
+    return tn_journal_refuse_errno(journal, name, error, reterr);
+}
+
+int tn_journal_seal(struct tn_journal *journal, struct tn_text *reterr)
 {
     size_t len = journal->batch_len;
-    char name[TN_JOURNAL_NAME];
     int error = 0;
 
+    TN_ASSERT(journal->flying == NULL);
     TN_ASSERT(len > TN_FRAME_HEAD);
     TN_ASSERT(len - TN_FRAME_HEAD <= TN_FRAME_MAX);
-    tn_journal_name(name, TN_FILE_JOURNAL, journal->first_seq, "");
-    tn_frame_seal(journal->batch, (uint32_t)(len - TN_FRAME_HEAD), journal->seq + 1);
     if (journal->at + len > journal->end)
         error = extend(journal, journal->at + len);
-    if (error == 0)
-        error = tn_journal_write(journal->fd, journal->batch, len, journal->at);
+    if (error == 0 && journal->spare == NULL) {
+        journal->spare_size = BATCH_BYTES;
+        journal->spare = malloc(journal->spare_size);
+        error = journal->spare == NULL ? ENOMEM : 0;
+    }
+    if (error != 0)
+        return refuse_flush(journal, error, reterr);
+    tn_frame_seal(journal->batch, (uint32_t)(len - TN_FRAME_HEAD), journal->seq + 1);
+    journal->flying = journal->batch;
+    journal->flying_len = len;
+    journal->sealed_token = journal->state.token(journal->state.arg);
+    size_t size = journal->batch_size;
+    journal->batch = journal->spare;
+    journal->batch_size = journal->spare_size;
+    journal->batch_len = TN_FRAME_HEAD;
+    journal->spare = NULL;
+    journal->spare_size = size; /* Of the one that is flying. */
+    return 0;
+}
+
+int tn_journal_write_out(const struct tn_journal *journal)
+{
+    int error = tn_journal_write(journal->fd, journal->flying, journal->flying_len, journal->at);
+
     if (error == 0 && fdatasync(journal->fd) != 0)
         error = errno;
+    return error;
+}
+
+int tn_journal_landed(struct tn_journal *journal, int error, struct tn_text *reterr)
+{
+    TN_ASSERT(journal->flying != NULL);
     if (error != 0)
-        return tn_journal_refuse_errno(journal, name, error, reterr);
+        return refuse_flush(journal, error, reterr);
+    journal->spare = journal->flying;
+    journal->flying = NULL;
     journal->seq++;
-    journal->at += len;
-    journal->grown_bytes += len;
-    journal->batch_len = TN_FRAME_HEAD;
+    journal->at += journal->flying_len;
+    journal->grown_bytes += journal->flying_len;
     journal->flushes++;
+    /* The token may belong to the batch that gathers; it is not noted before that is flushed. */
     struct tn_witness_note note = { .store = journal->store,
                                     .seq = journal->seq,
-                                    .token = journal->state.token(journal->state.arg) };
+                                    .token = journal->sealed_token };
     tn_witness_write(&journal->witness, &note);
     return 0;
+}
+
+int tn_journal_flush(struct tn_journal *journal, struct tn_text *reterr)
+{
+    int rc = tn_journal_seal(journal, reterr);
+
+    if (rc != 0)
+        return rc;
+    return tn_journal_landed(journal, tn_journal_write_out(journal), reterr);
 }
 
 bool tn_journal_is_long(const struct tn_journal *journal)

@@ -57,6 +57,11 @@ struct tn_journal {
     uint64_t grown_bytes; /* Of the journal since the last snapshot. */
     char *batch;          /* The frame being gathered, its head included. */
     size_t batch_len, batch_size;
+    char *flying; /* The frame being flushed; NULL: none. */
+    size_t flying_len;
+    uint64_t sealed_token; /* The highest token when it was sealed. */
+    char *spare;           /* Of the size of the batch's buffer; the two take turns. */
+    size_t spare_size;
     bool disk_full; /* The last attempt to extend failed. */
     pid_t snapshot_pid;
     uint64_t snapshot_seq;
@@ -83,6 +88,15 @@ static inline bool tn_journal_is_pending(const struct tn_journal *journal)
 
 /* Write and flush the batch. On error the caller must end without answering anybody. */
 TENURE_MUST_USE int tn_journal_flush(struct tn_journal *journal, struct tn_text *reterr);
+
+/* The same in three parts, so that the slow one can be done on another thread while the next batch
+ * gathers: seal the batch; write and flush it (any thread; returns 0 or an errno); and take note of
+ * that. One at a time. Between the first and the last nothing may be done to the journal but to
+ * add. */
+TENURE_MUST_USE int tn_journal_seal(struct tn_journal *journal, struct tn_text *reterr);
+TENURE_MUST_USE int tn_journal_write_out(const struct tn_journal *journal);
+TENURE_MUST_USE int tn_journal_landed(struct tn_journal *journal, int error,
+                                      struct tn_text *reterr);
 
 /* Extend the file if that is due; call it when nobody waits. */
 void tn_journal_prepare(struct tn_journal *journal);

@@ -20,6 +20,8 @@
 
 /* Steps of leftover work in one turn of the loop; each lets go of at most four leases. */
 #define STEPS_MAX 2000
+/* With fewer to be answered a flush in the loop is faster than one on another thread. */
+#define ASIDE_MIN 16
 /* A command that has begun to arrive must be all there after this. */
 #define PARTIAL_NS TN_SEC(30)
 #define SWEEP_MS 5000
@@ -150,8 +152,9 @@ static void send_all(struct tn_server *server)
         server->dirty = conn->dirty_next;
         conn->dirty = false;
         if (!conn->closing)
-            tn_conn_send(conn);
+            tn_conn_send(conn, conn->out.len);
     }
+    server->dirty_count = 0;
 }
 
 static void snapshot_if_long(struct tn_server *server)
@@ -178,25 +181,102 @@ static void arm(struct tn_server *server, bool at_once)
     tn_timer_arm(server->due_fd, when);
 }
 
-static void turn(struct tn_server *server)
+/* --- The flush -------------------------------------------------------------------------------- */
+
+static void turn(struct tn_server *server);
+
+static void write_out(uv_work_t *work)
+{
+    struct tn_server *server = work->data;
+    server->flush_error = tn_journal_write_out(&server->journal);
+}
+
+/* Those who waited for the flush are answered, with what they had to be told by then. */
+static void send_gated(struct tn_server *server)
+{
+    while (server->gated != NULL) {
+        struct tn_conn *conn = server->gated;
+        server->gated = conn->gated_next;
+        conn->gated = false;
+        tn_conn_send(conn, conn->sendable);
+    }
+}
+
+static void landed(uv_work_t *work, int status)
+{
+    struct tn_server *server = work->data;
+    char line[400];
+    struct tn_text err;
+
+    (void)status;
+    tn_text_init(&err, line, sizeof line);
+    server->flushing = false;
+    if (tn_journal_landed(&server->journal, server->flush_error, &err) != 0)
+        give_up(&err);
+    send_gated(server);
+    turn(server);
+}
+
+/* Let the other thread flush; whoever has something to be told waits for it. */
+static void flush_aside(struct tn_server *server)
+{
+    while (server->dirty != NULL) {
+        struct tn_conn *conn = server->dirty;
+        server->dirty = conn->dirty_next;
+        conn->dirty = false;
+        if (conn->closing)
+            continue;
+        conn->gated = true;
+        conn->gated_next = server->gated;
+        conn->sendable = conn->out.len;
+        server->gated = conn;
+    }
+    server->dirty_count = 0;
+    server->flushing = true;
+    server->flush.data = server;
+    (void)uv_queue_work(&server->loop, &server->flush, write_out, landed);
+}
+
+/* Flush what is pending. Returns false when that is under way and nothing may be said yet. */
+static bool flush(struct tn_server *server)
 {
     char line[400];
     struct tn_text err;
-    bool left;
 
-    left = work_off(server);
-    resume_waiters(server);
-    if (tn_journal_is_pending(&server->journal)) {
-        tn_text_init(&err, line, sizeof line);
-        if (tn_journal_flush(&server->journal, &err) != 0)
+    if (server->flushing)
+        return false;
+    if (!tn_journal_is_pending(&server->journal))
+        return true;
+    tn_text_init(&err, line, sizeof line);
+    if (server->dirty_count >= ASIDE_MIN) {
+        if (tn_journal_seal(&server->journal, &err) != 0)
             give_up(&err);
+        flush_aside(server);
+        return false;
+    }
+    if (tn_journal_flush(&server->journal, &err) != 0)
+        give_up(&err);
+    return true;
+}
+
+static void turn(struct tn_server *server)
+{
+    bool left = work_off(server);
+
+    resume_waiters(server);
+    if (!flush(server)) {
+        arm(server, left);
+        return;
     }
     send_all(server);
     /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
     tn_journal_prepare(&server->journal);
-    if (!tn_journal_is_pending(&server->journal))
+    bool more = tn_journal_is_pending(&server->journal) || server->dirty != NULL;
+    if (!more)
         snapshot_if_long(server);
-    arm(server, left || tn_journal_is_pending(&server->journal) || server->dirty != NULL);
+    arm(server, left || more);
+    if (server->draining && !more)
+        uv_stop(&server->loop);
 }
 
 static void before_poll(uv_prepare_t *prepare)
@@ -276,8 +356,7 @@ static void drain(struct tn_server *server)
         conn->quitting = true;
         tn_conn_touch(conn);
     }
-    turn(server);
-    uv_stop(&server->loop);
+    turn(server); /* The last one stops the loop. */
 }
 
 static void reap(struct tn_server *server)
@@ -399,8 +478,8 @@ void tn_server_close(struct tn_server *server)
     (void)uv_prepare_stop(&server->prepare);
     (void)uv_check_stop(&server->check);
     uv_walk(&server->loop, close_handle, NULL);
-    (void)uv_run(&server->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&server->loop);
+    while (uv_loop_close(&server->loop) == UV_EBUSY)
+        (void)uv_run(&server->loop, UV_RUN_DEFAULT);
     if (server->due_fd >= 0)
         (void)close(server->due_fd);
     tn_journal_close(&server->journal);

@@ -6,6 +6,9 @@
  * that is not on disk is ever said, and a turn costs one flush however many ask. A flush that fails
  * ends the program before the sending.
  *
+ * When many ask at once the flush is made on another thread, and the next turns gather meanwhile;
+ * what they have to say waits until its own records are flushed.
+ *
  * The clock is read after each read from a socket and before what was read is carried out: a lease
  * runs from then, and so never from before its holder asked (P1).
  *
@@ -86,10 +89,12 @@ struct tn_conn {
     } uv;
     struct tn_server *server;
     struct tn_conn *next, **prev; /* Of all. */
-    struct tn_conn *dirty_next;
+    struct tn_conn *dirty_next, *gated_next;
     bool dirty, closing, quitting, writing;
-    bool resumable; /* It waited, and commands may have arrived meanwhile. */
-    bool local;     /* On a Unix socket: pid and uid are known. */
+    bool gated;      /* It waits for the flush that is under way, */
+    size_t sendable; /* with so much of its buffer. */
+    bool resumable;  /* It waited, and commands may have arrived meanwhile. */
+    bool local;      /* On a Unix socket: pid and uid are known. */
     pid_t pid;
     uid_t uid;
     uint64_t id;
@@ -140,8 +145,11 @@ struct tn_server {
     uv_signal_t signals[4];
     struct tn_listener listeners[TN_LISTENERS_MAX];
     uint32_t listener_count;
-    struct tn_conn *conns, *dirty;
-    uint32_t conn_count;
+    struct tn_conn *conns, *dirty, *gated;
+    uint32_t conn_count, dirty_count;
+    uv_work_t flush;
+    bool flushing; /* On the other thread. */
+    int flush_error;
     tenure_ns now, armed_for;
     uint64_t seq;     /* For renewals without a number of their own. */
     uint64_t next_id; /* Of connections. */
@@ -200,7 +208,8 @@ void tn_conn_close(struct tn_conn *conn);
 void tn_conn_touch(struct tn_conn *conn);
 /* Make room for @bytes in the buffer. When the peer has too much waiting, it is cut off. */
 bool tn_conn_room(struct tn_conn *conn, size_t bytes);
-void tn_conn_send(struct tn_conn *conn);
+/* Send the first @len bytes of the buffer. */
+void tn_conn_send(struct tn_conn *conn, size_t len);
 /* Go on with the commands that arrived while the connection waited. */
 void tn_conn_resume(struct tn_conn *conn);
 
