@@ -13,7 +13,8 @@ static void do_pass(struct tn_call *call, bool raise)
     uint64_t token;
 
     if (!tn_word_count(call, 4, 4, "FENCE ADMIT|RAISE RESOURCE TOKEN") ||
-        !tn_word_name(call, 2, "RESOURCE") || !tn_word_u64(call, 3, "TOKEN", &token))
+        !tn_word_name(call, 2, "RESOURCE") || !tn_may_word(call, TN_ACQUIRE, 2) ||
+        !tn_word_u64(call, 3, "TOKEN", &token))
         return;
     if (token == 0) {
         tn_reply_error(call, "ERR token 0 is never granted");
@@ -49,7 +50,8 @@ static void do_show(struct tn_call *call)
     const struct tn_fence_entry *entry;
     struct tn_resp_out *out;
 
-    if (!tn_word_count(call, 3, 3, "FENCE SHOW RESOURCE") || !tn_word_name(call, 2, "RESOURCE"))
+    if (!tn_word_count(call, 3, 3, "FENCE SHOW RESOURCE") || !tn_word_name(call, 2, "RESOURCE") ||
+        !tn_may_word(call, TN_OBSERVE, 2))
         return;
     entry = tn_fences_find(&call->server->state.fences, name->bytes, name->len);
     out = tn_reply(call, TN_RESP_HEAD_MAX);

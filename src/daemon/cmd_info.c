@@ -45,8 +45,10 @@ void tn_cmd_hello(struct tn_call *call)
     }
     for (uint32_t i = 2; i < call->count; i++) {
         if (tn_resp_is(&call->words[i], "AUTH") && i + 2 < call->count) {
-            tn_reply_error(call, "ERR no ACL is configured: the socket's owner needs no password");
-            return;
+            if (!tn_authenticate(call, i + 1))
+                return;
+            i += 2;
+            continue;
         }
         if (!tn_resp_is(&call->words[i], "SETNAME") || i + 1 >= call->count) {
             tn_reply_error(call, "ERR usage: HELLO [2|3 [AUTH USER PASSWORD] [SETNAME NAME]]");
@@ -71,6 +73,8 @@ void tn_cmd_info(struct tn_call *call)
     struct tn_text text;
     struct tn_resp_out *out;
 
+    if (!tn_may(call, TN_OBSERVE, NULL, 0))
+        return;
     tn_table_count(server->state.table, &counts);
     tn_text_init(&text, buf, sizeof buf);
     tn_text_addf(&text, "# Server\r\ntenured_version:%s\r\nprocess_id:%ld\r\n", version,

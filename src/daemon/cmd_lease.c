@@ -59,7 +59,7 @@ static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t inde
 {
     struct tn_result result;
 
-    if (!tn_word_name(call, index, "NAME"))
+    if (!tn_word_name(call, index, "NAME") || !tn_may_word(call, TN_ACQUIRE, index))
         return;
     take_name(call, index, &how->op);
     tn_server_step(call->server, &how->op, &result);
@@ -136,7 +136,8 @@ static void release_one(struct tn_call *call, struct tn_op *op, uint32_t index)
     struct tn_result result;
     struct tn_resp_out *out;
 
-    if (!tn_word_name(call, index, "NAME") || !tn_word_u64(call, index + 1, "TOKEN", &op->token))
+    if (!tn_word_name(call, index, "NAME") || !tn_may_word(call, TN_ACQUIRE, index) ||
+        !tn_word_u64(call, index + 1, "TOKEN", &op->token))
         return;
     take_name(call, index, op);
     tn_server_step(call->server, op, &result);
@@ -209,7 +210,8 @@ static void do_get(struct tn_call *call)
     struct tn_result result;
     struct tn_resp_out *out;
 
-    if (!tn_word_count(call, 3, 3, "LEASE GET NAME") || !tn_word_name(call, 2, "NAME"))
+    if (!tn_word_count(call, 3, 3, "LEASE GET NAME") || !tn_word_name(call, 2, "NAME") ||
+        !tn_may_word(call, TN_OBSERVE, 2))
         return;
     take_name(call, 2, &op);
     tn_server_step(call->server, &op, &result);
@@ -257,7 +259,7 @@ static void do_list(struct tn_call *call)
     uint32_t count = 0;
     struct tn_resp_out *out;
 
-    if (!read_listing(call, &list))
+    if (!read_listing(call, &list) || !tn_may(call, TN_OBSERVE, NULL, 0))
         return;
     uint32_t lease = (uint32_t)list.cursor;
     for (uint64_t i = 0; i < list.count; i++) {
@@ -266,6 +268,8 @@ static void do_list(struct tn_call *call)
         if (lease == 0)
             break;
         tn_table_lease(table, lease, &view);
+        if (!tn_may_quietly(call, TN_OBSERVE, view.name, view.name_len))
+            continue;
         if (list.prefix == NULL || (view.name_len >= list.prefix->len &&
                                     memcmp(view.name, list.prefix->bytes, list.prefix->len) == 0))
             found[count++] = lease;
@@ -321,6 +325,7 @@ void tn_cmd_revoke(struct tn_call *call)
     struct tn_result result;
 
     if (!tn_word_count(call, 2, 3, "REVOKE NAME [TOKEN]") || !tn_word_name(call, 1, "NAME") ||
+        !tn_may_word(call, TN_ADMIN, 1) ||
         (call->count == 3 && !tn_word_u64(call, 2, "TOKEN", &op.token)) || !tn_may_write(call))
         return;
     take_name(call, 1, &op);
@@ -337,7 +342,8 @@ void tn_cmd_token(struct tn_call *call)
     struct tn_result result;
     struct tn_resp_out *out;
 
-    if (!tn_word_count(call, 1, 3, "TOKEN [RAISE N]"))
+    if (!tn_word_count(call, 1, 3, "TOKEN [RAISE N]") ||
+        !tn_may(call, call->count > 1 ? TN_ADMIN : TN_OBSERVE, call->count > 1 ? "*" : NULL, 1))
         return;
     if (call->count == 3 && tn_resp_is(&call->words[1], "RAISE")) {
         if (!tn_word_u64(call, 2, "N", &op.token) || !tn_may_write(call))

@@ -243,7 +243,8 @@ void tn_cmd_session(struct tn_call *call)
 {
     const struct tn_resp_word *verb = &call->words[1];
 
-    if (!tn_word_count(call, 2, TN_WORDS_MAX, "SESSION RENEW|OPEN|CLOSE|BIND|MRENEW ..."))
+    if (!tn_word_count(call, 2, TN_WORDS_MAX, "SESSION RENEW|OPEN|CLOSE|BIND|MRENEW ...") ||
+        !tn_may(call, TN_ACQUIRE, NULL, 0))
         return;
     if (tn_resp_is(verb, "RENEW"))
         do_renew(call);

@@ -70,6 +70,59 @@ bool tn_may_write(struct tn_call *call)
     return false;
 }
 
+/* --- Rights ----------------------------------------------------------------------------------- */
+
+bool tn_may_quietly(const struct tn_call *call, enum tn_right right, const char *name, size_t len)
+{
+    const struct tn_acl *acl = call->server->acl;
+
+    if (acl == NULL || call->conn->trusted)
+        return true;
+    return name != NULL ? tn_acl_allows(acl, call->conn->user, right, name, len)
+                        : tn_acl_allows_some(acl, call->conn->user, right);
+}
+
+bool tn_may(struct tn_call *call, enum tn_right right, const char *name, size_t len)
+{
+    static const char *const rights[] = { "observe", "acquire", "admin" };
+
+    if (tn_may_quietly(call, right, name, len))
+        return true;
+    if (call->conn->user[0] == 0)
+        tn_reply_error(call, "NOAUTH say who you are first: AUTH USER SECRET");
+    else
+        tn_reply_error(call, "DENIED user %s has no right to %s %s", call->conn->user,
+                       rights[right], name != NULL ? "this name" : "anything");
+    return false;
+}
+
+bool tn_may_word(struct tn_call *call, enum tn_right right, uint32_t index)
+{
+    return tn_may(call, right, call->words[index].bytes, call->words[index].len);
+}
+
+bool tn_authenticate(struct tn_call *call, uint32_t index)
+{
+    const struct tn_resp_word *user = &call->words[index];
+    const struct tn_resp_word *secret = &call->words[index + 1];
+    struct tn_conn *conn = call->conn;
+    char name[TN_USER_MAX + 1] = "";
+
+    if (call->server->acl == NULL) {
+        tn_reply_error(call, "ERR no ACL is configured: the socket's owner needs no secret");
+        return false;
+    }
+    if (user->len <= TN_USER_MAX && memchr(user->bytes, 0, user->len) == NULL)
+        memcpy(name, user->bytes, user->len);
+    if (tn_acl_knows(call->server->acl, name, secret->bytes, secret->len)) {
+        memcpy(conn->user, name, sizeof name);
+        return true;
+    }
+    tn_reply_error(call, "DENIED wrong user or secret");
+    conn->quitting = ++conn->wrong_secrets == 3; /* Guessing costs connections. */
+    return false;
+}
+
 /* --- Words ------------------------------------------------------------------------------------ */
 
 bool tn_word_count(struct tn_call *call, uint32_t least, uint32_t most, const char *usage)
@@ -211,7 +264,8 @@ static void do_quit(struct tn_call *call)
 
 static void do_auth(struct tn_call *call)
 {
-    tn_reply_error(call, "ERR no ACL is configured: the socket's owner needs no password");
+    if (tn_word_count(call, 3, 3, "AUTH USER SECRET") && tn_authenticate(call, 1))
+        reply_ok(call);
 }
 
 /* What client libraries say when they connect; nothing here depends on it. */

@@ -284,7 +284,8 @@ static bool know_peer(struct tn_conn *conn)
     conn->local = true;
     conn->pid = cred.pid;
     conn->uid = cred.uid;
-    return cred.uid == geteuid() || cred.uid == 0;
+    conn->trusted = cred.uid == geteuid() || cred.uid == 0;
+    return conn->trusted;
 }
 
 static void refuse(struct tn_conn *conn, const char *line)

@@ -147,7 +147,8 @@ static int listen_tcp(struct tn_server *server, struct tn_listener *listener, co
         listener->open = true; /* The handle is the loop's; it must be closed. */
         return refuse(reterr, TENURE_E_UNAVAILABLE, url, uv_strerror(rc));
     }
-    tn_log("warning: %s is open to every user of this machine, and no ACL guards it", url);
+    if (server->acl == NULL)
+        tn_log("warning: %s is open to every user of this machine, and no ACL guards it", url);
     return begin(server, listener, url, reterr);
 }
 

@@ -37,6 +37,8 @@ static const char usage[] =
     "                         [DIR.witness]\n"
     "  --accept-older-data    start although the witness knows of later data\n"
     "  --snapshot-bytes N     a snapshot is taken when the journal has grown so far [67108864]\n"
+    "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
+    "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"
     "  --max-sessions N       [200000]\n"
     "  --max-leases N         [2000000]\n"
@@ -80,6 +82,21 @@ static uint64_t *number_of(struct settings *settings, const char *option)
     return NULL;
 }
 
+static int print_secret(const char *user)
+{
+    char secret[40];
+    char line[200];
+    struct tn_text secret_text;
+    struct tn_text line_text;
+
+    tn_text_init(&secret_text, secret, sizeof secret);
+    tn_text_init(&line_text, line, sizeof line);
+    if (tn_acl_new_secret(user, &secret_text, &line_text) != 0)
+        return bad("'%s' is no name for a user: 1 to 32 letters, digits and . _ ~ : @ -", user);
+    (void)printf("the user's secret, shown once: %s\nfor the ACL file: %s\n", secret, line);
+    return 0;
+}
+
 /* Returns -1 to go on, or an exit status. */
 static int take_value(struct settings *settings, const char *option, const char *value)
 {
@@ -89,6 +106,10 @@ static int take_value(struct settings *settings, const char *option, const char 
     if (number != NULL) {
         if (tn_u64_parse(value, number) != 0 || *number == 0 || *number > UINT32_MAX / 2)
             return bad("'%s' is not a number from 1 to 2147483647", value);
+    } else if (strcmp(option, "--new-secret") == 0) {
+        return print_secret(value);
+    } else if (strcmp(option, "--acl") == 0) {
+        config->acl = value;
     } else if (strcmp(option, "--data") == 0) {
         config->journal.dir = value;
     } else if (strcmp(option, "--witness") == 0) {
@@ -121,7 +142,8 @@ static int take_options(struct settings *settings, int argc, char **argv)
             continue;
         }
         if (strcmp(option, "--data") != 0 && strcmp(option, "--listen") != 0 &&
-            strcmp(option, "--witness") != 0 && number_of(settings, option) == NULL)
+            strcmp(option, "--witness") != 0 && strcmp(option, "--acl") != 0 &&
+            strcmp(option, "--new-secret") != 0 && number_of(settings, option) == NULL)
             return bad("there is no option '%s'", option);
         if (i + 1 == argc || argv[i + 1][0] == 0)
             return bad("%s needs a value", option);

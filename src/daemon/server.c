@@ -369,13 +369,34 @@ static void reap(struct tn_server *server)
         tn_log("a snapshot could not be written; the journal goes on");
 }
 
+/* Who is known already stays known, by name; the new rules count from the next command on. */
+static void reload(struct tn_server *server)
+{
+    char line[450];
+    struct tn_text err;
+    struct tn_acl *fresh;
+
+    if (server->config.acl == NULL)
+        return;
+    tn_text_init(&err, line, sizeof line);
+    if (tn_acl_load(server->config.acl, &fresh, &err) != 0) {
+        tn_log("%s; the rules stay as they were", line);
+        return;
+    }
+    tn_acl_free(server->acl);
+    server->acl = fresh;
+    tn_log("%s: read again", server->config.acl);
+}
+
 static void signalled(uv_signal_t *handle, int number)
 {
     struct tn_server *server = handle->data;
 
     if (number == SIGCHLD)
         reap(server);
-    else if (number != SIGHUP && !server->draining)
+    else if (number == SIGHUP)
+        reload(server);
+    else if (!server->draining)
         drain(server);
 }
 
@@ -446,9 +467,13 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
     server->seq = UINT64_C(1) << 62;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* A file size limit is a full disk like any other. */
-    rc = open_data(server, reterr);
-    if (rc != 0)
+    rc = config->acl != NULL ? tn_acl_load(config->acl, &server->acl, reterr) : 0;
+    if (rc == 0)
+        rc = open_data(server, reterr);
+    if (rc != 0) {
+        tn_acl_free(server->acl);
         return rc;
+    }
     int uv = open_loop(server);
     if (uv != 0) {
         tn_text_addf(reterr, "the event loop: %s", uv_strerror(uv));
@@ -484,4 +509,5 @@ void tn_server_close(struct tn_server *server)
         (void)close(server->due_fd);
     tn_journal_close(&server->journal);
     tn_state_done(&server->state);
+    tn_acl_free(server->acl);
 }

@@ -22,6 +22,7 @@
 #include <uv.h>
 
 #include "core/lease_table.h"
+#include "daemon/acl.h"
 #include "daemon/journal.h"
 #include "daemon/state.h"
 #include "wire/resp.h"
@@ -95,6 +96,9 @@ struct tn_conn {
     size_t sendable; /* with so much of its buffer. */
     bool resumable;  /* It waited, and commands may have arrived meanwhile. */
     bool local;      /* On a Unix socket: pid and uid are known. */
+    bool trusted;    /* The daemon's own user or root, by the kernel's word. */
+    uint8_t wrong_secrets;
+    char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
     pid_t pid;
     uid_t uid;
     uint64_t id;
@@ -118,6 +122,7 @@ struct tn_server_config {
     uint32_t conns_max;
     const char *listen[TN_LISTENERS_MAX]; /* unix:PATH, tcp:HOST:PORT */
     uint32_t listen_count;
+    const char *acl; /* A path; NULL: none. */
 };
 
 struct tn_listener {
@@ -136,6 +141,7 @@ struct tn_server {
     struct tn_server_config config;
     struct tn_state state;
     struct tn_journal journal;
+    struct tn_acl *acl; /* NULL: whoever can connect may do everything. */
     uv_loop_t loop;
     uv_prepare_t prepare;
     uv_check_t check;
@@ -272,6 +278,13 @@ bool tn_word_name(struct tn_call *call, uint32_t index, const char *what);
 /* 32 hexadecimal digits, hashed for the table; a star: a new secret, its digits in @ret_text. */
 bool tn_word_secret(struct tn_call *call, uint32_t index, char kind, struct tn_secret *ret_hash,
                     char ret_text[32]);
+/* Whether the peer has the right to the name or pattern; to anything at all when @name is NULL. The
+ * first only asks, the second also answers. */
+bool tn_may_quietly(const struct tn_call *call, enum tn_right right, const char *name, size_t len);
+bool tn_may(struct tn_call *call, enum tn_right right, const char *name, size_t len);
+bool tn_may_word(struct tn_call *call, enum tn_right right, uint32_t index);
+/* AUTH with the words from @index on: a user and a secret. */
+bool tn_authenticate(struct tn_call *call, uint32_t index);
 /* Whether the disk has room for what the command may write. */
 bool tn_may_write(struct tn_call *call);
 

@@ -176,6 +176,8 @@ void tn_cmd_watch(struct tn_call *call)
             tn_reply_error(call, "ERR word %u is neither a name nor PREFIX/* nor *", i);
             return;
         }
+        if (!tn_may_word(call, TN_OBSERVE, i))
+            return;
         if (find(conn, word->bytes, word->len) == NULL &&
             (conn->watch_count == WATCHES_MAX || !add(conn, word->bytes, word->len))) {
             tn_reply_error(call, "FULL at most %d watches on a connection", WATCHES_MAX);

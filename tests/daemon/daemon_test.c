@@ -4,6 +4,7 @@
 #include "tests/daemon/stage.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,88 @@ TEST(tcp_is_opened_only_when_asked_for_and_on_loopback)
     CHECK(!stage_try_start(words));
     CHECK_EQ_I64(stage_wait(), 77);
     CHECK(strstr(stage_said(), "mutual TLS") != NULL);
+    stage_end();
+}
+
+/* What `tenured --new-secret USER` prints: the secret, and the line for the file. */
+static void new_secret(const char *user, char secret[40], char line[200])
+{
+    char command[300];
+
+    (void)snprintf(command, sizeof command, "%s --new-secret %s", TN_TENURED, user);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe != NULL);
+    CHECK(fscanf(pipe, "the user's secret, shown once: %39s ", secret) == 1);
+    CHECK(fscanf(pipe, "for the ACL file: %199[^\n]", line) == 1);
+    CHECK(pclose(pipe) == 0);
+}
+
+static void write_acl(const char *path, const char *line, const char *rules)
+{
+    FILE *file = fopen(path, "w");
+
+    CHECK(file != NULL);
+    CHECK(fchmod(fileno(file), 0600) == 0);
+    CHECK(fprintf(file, "%s\n%s", line, rules) > 0);
+    CHECK(fclose(file) == 0);
+}
+
+/* SIGHUP is heard some time later. */
+static void wait_said(const char *words)
+{
+    int64_t until = stage_now_ms() + STAGE_PATIENCE_MS;
+
+    while (strstr(stage_said(), words) == NULL) {
+        CHECK(stage_now_ms() < until);
+        (void)poll(NULL, 0, 5);
+    }
+}
+
+TEST(with_an_acl_a_tcp_peer_may_do_what_its_user_may_and_no_more)
+{
+    char path[100];
+    char secret[40];
+    char line[200];
+    char auth[100];
+
+    stage_begin();
+    new_secret("ann", secret, line);
+    (void)snprintf(path, sizeof path, "%s/acl", stage.root);
+    write_acl(path, line, "allow ann acquire jobs/*\nallow ann observe x\n");
+    CHECK(stage_try_start((const char *[]) { "--listen", "tcp:127.0.0.1:0", "--acl", path, NULL }));
+    CHECK_STR(stage_said(), "");
+    int port = (int)strtol(strrchr(stage.ready, ':') + 1, NULL, 10);
+    int fd = stage_connect_tcp(port);
+    stage_ask(fd, "PING", "+PONG");
+    stage_ask(fd, "LEASE GET x", "-NOAUTH say who you are first: AUTH USER SECRET");
+    stage_ask(fd, "INFO", "-NOAUTH say who you are first: AUTH USER SECRET");
+    (void)snprintf(auth, sizeof auth, "AUTH ann %s", secret);
+    stage_ask(fd, auth, "+OK");
+    opens(fd, 1, 60000, "");
+    CHECK_EQ_U64(stage_granted(fd, acquire(1, 1, "jobs/a", "")), 1);
+    CHECK_STR(state_of(fd, "x"), "free");
+    stage_ask(fd, acquire(1, 2, "x", ""), "-DENIED user ann has no right to acquire this name");
+    stage_ask(fd, "LEASE GET y", "-DENIED user ann has no right to observe this name");
+    stage_ask(fd, "REVOKE jobs/a", "-DENIED user ann has no right to admin this name");
+    stage_ask(fd, "TOKEN RAISE 9", "-DENIED user ann has no right to admin this name");
+    stage_ask(fd, "WATCH *", "-DENIED user ann has no right to observe this name");
+    int owner = stage_connect();
+    stage_ask(owner, "REVOKE jobs/a", "+OK");
+
+    int guesser = stage_connect_tcp(port);
+    for (int i = 0; i < 3; i++)
+        stage_ask(guesser, "AUTH ann guess", "-DENIED wrong user or secret");
+    CHECK(stage_is_closed(guesser));
+
+    write_acl(path, line, "allow ann nonsense *\n");
+    CHECK(kill(stage.pid, SIGHUP) == 0);
+    wait_said("acl:2: a right is observe, acquire or admin; the rules stay as they were");
+    CHECK_STR(state_of(fd, "x"), "free");
+    write_acl(path, line, "allow ann observe y\n");
+    CHECK(kill(stage.pid, SIGHUP) == 0);
+    wait_said("read again");
+    CHECK_STR(state_of(fd, "y"), "free");
+    stage_ask(fd, "LEASE GET x", "-DENIED user ann has no right to observe this name");
     stage_end();
 }
 
