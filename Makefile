@@ -56,6 +56,7 @@ bench: deps
 
 deps:
 	@tools/deps build
+	@tools/deps --if-root optional
 
 coverage:
 	@tools/deps build coverage

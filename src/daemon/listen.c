@@ -97,7 +97,7 @@ static int listen_unix(struct tn_server *server, struct tn_listener *listener, c
 
 /* --- TCP -------------------------------------------------------------------------------------- */
 
-static bool is_loopback(const struct sockaddr_storage *address)
+bool tn_is_loopback(const struct sockaddr_storage *address)
 {
     if (address->ss_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)address;
@@ -107,8 +107,7 @@ static bool is_loopback(const struct sockaddr_storage *address)
     return memcmp(&in6->sin6_addr, &in6addr_loopback, sizeof in6addr_loopback) == 0;
 }
 
-/* "HOST:PORT", "[::1]:PORT". */
-static bool parse_address(const char *text, struct sockaddr_storage *ret_address)
+bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address)
 {
     const char *colon = strrchr(text, ':');
     char host[64];
@@ -133,10 +132,10 @@ static int listen_tcp(struct tn_server *server, struct tn_listener *listener, co
 {
     struct sockaddr_storage address = { 0 };
 
-    if (!parse_address(where, &address))
+    if (!tn_parse_address(where, &address))
         return refuse(reterr, TENURE_E_INVALID, url,
                       "give tcp:ADDRESS:PORT, as tcp:127.0.0.1:7420");
-    if (!is_loopback(&address))
+    if (!tn_is_loopback(&address))
         return refuse(reterr, TENURE_E_DENIED, url,
                       "only a loopback address: beyond this machine mutual TLS is needed, which "
                       "this tenured does not have");

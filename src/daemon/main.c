@@ -37,6 +37,7 @@ static const char usage[] =
     "                         [DIR.witness]\n"
     "  --accept-older-data    start although the witness knows of later data\n"
     "  --snapshot-bytes N     a snapshot is taken when the journal has grown so far [67108864]\n"
+    "  --http HOST:PORT       health, metrics and leases over HTTP, on loopback [none]\n"
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"
@@ -108,6 +109,8 @@ static int take_value(struct settings *settings, const char *option, const char 
             return bad("'%s' is not a number from 1 to 2147483647", value);
     } else if (strcmp(option, "--new-secret") == 0) {
         return print_secret(value);
+    } else if (strcmp(option, "--http") == 0) {
+        config->http = value;
     } else if (strcmp(option, "--acl") == 0) {
         config->acl = value;
     } else if (strcmp(option, "--data") == 0) {
@@ -143,7 +146,8 @@ static int take_options(struct settings *settings, int argc, char **argv)
         }
         if (strcmp(option, "--data") != 0 && strcmp(option, "--listen") != 0 &&
             strcmp(option, "--witness") != 0 && strcmp(option, "--acl") != 0 &&
-            strcmp(option, "--new-secret") != 0 && number_of(settings, option) == NULL)
+            strcmp(option, "--http") != 0 && strcmp(option, "--new-secret") != 0 &&
+            number_of(settings, option) == NULL)
             return bad("there is no option '%s'", option);
         if (i + 1 == argc || argv[i + 1][0] == 0)
             return bad("%s needs a value", option);
@@ -288,6 +292,8 @@ static void say_ready(const struct tn_server *server)
         tn_text_add(&text, i > 0 ? ", " : " ");
         tn_listener_name(&server->listeners[i], &text);
     }
+    if (tn_http_port(server) != 0)
+        tn_text_addf(&text, ", http:%d", tn_http_port(server));
     (void)puts(line);
     (void)fflush(stdout);
 }

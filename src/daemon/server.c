@@ -202,6 +202,17 @@ static void send_gated(struct tn_server *server)
     }
 }
 
+static void note_flush(struct tn_server *server)
+{
+    tenure_ns took = tn_boottime() - server->flush_began;
+    int bucket = 0;
+
+    while (bucket + 1 < TN_FLUSH_BUCKETS && took > TN_US(100) << bucket)
+        bucket++;
+    server->flush_times[bucket]++;
+    server->flush_ns += (uint64_t)took;
+}
+
 static void landed(uv_work_t *work, int status)
 {
     struct tn_server *server = work->data;
@@ -213,6 +224,7 @@ static void landed(uv_work_t *work, int status)
     server->flushing = false;
     if (tn_journal_landed(&server->journal, server->flush_error, &err) != 0)
         give_up(&err);
+    note_flush(server);
     send_gated(server);
     turn(server);
 }
@@ -248,6 +260,7 @@ static bool flush(struct tn_server *server)
     if (!tn_journal_is_pending(&server->journal))
         return true;
     tn_text_init(&err, line, sizeof line);
+    server->flush_began = tn_boottime();
     if (server->dirty_count >= ASIDE_MIN) {
         if (tn_journal_seal(&server->journal, &err) != 0)
             give_up(&err);
@@ -256,6 +269,7 @@ static bool flush(struct tn_server *server)
     }
     if (tn_journal_flush(&server->journal, &err) != 0)
         give_up(&err);
+    note_flush(server);
     return true;
 }
 
@@ -271,6 +285,8 @@ static void turn(struct tn_server *server)
     send_all(server);
     /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
     tn_journal_prepare(&server->journal);
+    if (!tn_journal_is_pending(&server->journal))
+        tn_http_run(server);
     bool more = tn_journal_is_pending(&server->journal) || server->dirty != NULL;
     if (!more)
         snapshot_if_long(server);
@@ -481,6 +497,8 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
     }
     for (uint32_t i = 0; rc == 0 && i < config->listen_count; i++)
         rc = tn_listen(server, config->listen[i], reterr);
+    if (rc == 0 && config->http != NULL)
+        rc = tn_http_open(server, config->http, reterr);
     if (rc != 0)
         tn_server_close(server);
     return rc;
@@ -500,6 +518,7 @@ void tn_server_close(struct tn_server *server)
     if (tn_journal_is_pending(&server->journal))
         turn(server); /* Waits given back; a snapshot does not begin any more. */
     tn_link_drop_all(server);
+    tn_http_close(server);
     (void)uv_prepare_stop(&server->prepare);
     (void)uv_check_stop(&server->check);
     uv_walk(&server->loop, close_handle, NULL);

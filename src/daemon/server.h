@@ -34,8 +34,12 @@
 #define TN_LISTENERS_MAX 8
 #define TN_BUCKETS 4096
 
+#define TN_FLUSH_BUCKETS 16
+
 struct tn_conn;
 struct tn_server;
+struct sockaddr_storage;
+struct MHD_Daemon;
 
 /* A word of a hash table's chain. */
 struct tn_map_node {
@@ -122,7 +126,8 @@ struct tn_server_config {
     uint32_t conns_max;
     const char *listen[TN_LISTENERS_MAX]; /* unix:PATH, tcp:HOST:PORT */
     uint32_t listen_count;
-    const char *acl; /* A path; NULL: none. */
+    const char *acl;  /* A path; NULL: none. */
+    const char *http; /* ADDRESS:PORT; NULL: none. */
 };
 
 struct tn_listener {
@@ -156,6 +161,12 @@ struct tn_server {
     uv_work_t flush;
     bool flushing; /* On the other thread. */
     int flush_error;
+    tenure_ns flush_began;
+    uint64_t flush_ns;                      /* All flushes together. */
+    uint64_t flush_times[TN_FLUSH_BUCKETS]; /* Up to 100 us, 200 us, 400 us, ... */
+    struct MHD_Daemon *http;
+    uv_poll_t http_poll;
+    bool http_waits;
     tenure_ns now, armed_for;
     uint64_t seq;     /* For renewals without a number of their own. */
     uint64_t next_id; /* Of connections. */
@@ -204,6 +215,18 @@ void tn_server_tell_time(struct tn_server *server);
 TENURE_MUST_USE int tn_listen(struct tn_server *server, const char *url, struct tn_text *reterr);
 /* Where it listens, as a URL: the port that the system chose too. */
 void tn_listener_name(const struct tn_listener *listener, struct tn_text *text);
+
+/* "HOST:PORT", "[::1]:PORT". */
+bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address);
+bool tn_is_loopback(const struct sockaddr_storage *address);
+
+/* --- http.c ----------------------------------------------------------------------------------- */
+
+TENURE_MUST_USE int tn_http_open(struct tn_server *server, const char *where,
+                                 struct tn_text *reterr);
+void tn_http_run(struct tn_server *server);
+int tn_http_port(const struct tn_server *server); /* 0: there is none. */
+void tn_http_close(struct tn_server *server);
 
 /* --- conn.c ----------------------------------------------------------------------------------- */
 

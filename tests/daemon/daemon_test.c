@@ -216,6 +216,62 @@ TEST(with_an_acl_a_tcp_peer_may_do_what_its_user_may_and_no_more)
     stage_end();
 }
 
+/* A GET; the status line, and the body's last line. */
+static const char *http_get(int port, const char *path, char last[1000])
+{
+    static char status[100];
+    char line[200];
+    char got[4200] = "";
+
+    int fd = stage_connect_tcp(port);
+    (void)snprintf(line, sizeof line, "GET %s HTTP/1.0\r\nHost: x\r\n", path);
+    stage_send(fd, line);
+    size_t len = 0;
+    ssize_t n;
+    while (len < sizeof got - 1 && (n = recv(fd, got + len, sizeof got - 1 - len, 0)) > 0)
+        len += (size_t)n;
+    (void)close(fd);
+    got[len] = 0;
+    (void)snprintf(status, sizeof status, "%.*s", (int)strcspn(got, "\r"), got);
+    const char *body = strstr(got, "\r\n\r\n");
+    (void)snprintf(last, 1000, "%.*s", 999, body != NULL ? body + 4 : "");
+    return status;
+}
+
+TEST(http_tells_health_metrics_and_leases)
+{
+    char body[1000];
+
+    stage_begin();
+    if (!stage_try_start((const char *[]) { "--http", "127.0.0.1:0", NULL })) {
+        (void)stage_wait();
+        CHECK(strstr(stage_said(), "built without libmicrohttpd") != NULL);
+        stage_end();
+        SKIP("built without libmicrohttpd");
+    }
+    CHECK(strstr(stage_said(), "shows all leases") != NULL);
+    int port = (int)strtol(strrchr(stage.ready, ':') + 1, NULL, 10);
+    int fd = stage_connect();
+    opens(fd, 1, 60000, "");
+    CHECK_EQ_U64(stage_granted(fd, acquire(1, 1, "jobs/a", "")), 1);
+    CHECK_STR(http_get(port, "/healthz", body), "HTTP/1.1 200 OK");
+    CHECK_STR(http_get(port, "/readyz", body), "HTTP/1.1 200 OK");
+    CHECK_STR(http_get(port, "/metrics", body), "HTTP/1.1 200 OK");
+    CHECK(strstr(body, "\ntenured_sessions 1\n") != NULL);
+    CHECK_STR(http_get(port, "/v1/leases/jobs/a", body), "HTTP/1.1 200 OK");
+    CHECK(strstr(body, "\"state\":\"held\",\"holder\":\"host-1\",\"token\":1,") != NULL);
+    CHECK_STR(http_get(port, "/v1/leases/never", body), "HTTP/1.1 200 OK");
+    CHECK_STR(body,
+              "{\"name\":\"never\",\"state\":\"free\",\"holder\":null,\"token\":0,\"ttl_ms\":0,"
+              "\"remaining_ms\":0}\n");
+    CHECK_STR(http_get(port, "/v1/leases?prefix=jobs", body), "HTTP/1.1 200 OK");
+    CHECK(strstr(body, "],\"cursor\":0}") != NULL);
+    CHECK(strstr(body, "\"jobs/a\"") != NULL);
+    CHECK_STR(http_get(port, "/v1/leases/a//b", body), "HTTP/1.1 400 Bad Request");
+    CHECK_STR(http_get(port, "/nothing", body), "HTTP/1.1 404 Not Found");
+    stage_end();
+}
+
 TEST(a_bad_option_is_one_line_and_creates_nothing)
 {
     static const char *const bad[][3] = { { "--nonsense", NULL, NULL },
