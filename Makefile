@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SEEDS ?= 2000
 COVERAGE_MIN ?= 95
+FUZZ_SECONDS ?= 3600
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 # Pass a compiler on only if one was asked for: make CC=clang.
@@ -28,6 +29,13 @@ check: build
 check-chaos: build
 	@tests/run -b $(BUILD) $(BUILD)/chaos/*
 
+# An hour each; the inputs found so far are kept and tried first. Needs clang.
+fuzz:
+	@tools/deps build ci
+	@cmake -S . -B build-fuzz -DCMAKE_C_COMPILER=clang >/dev/null
+	@env -u MAKEFLAGS -u MAKELEVEL cmake --build build-fuzz -j$(JOBS) --target fuzzers >/dev/null
+	@tools/fuzz build-fuzz/fuzz $(FUZZ_SECONDS)
+
 demo: build
 	@examples/demo.sh $(BUILD)/tenure
 	@echo
@@ -43,6 +51,8 @@ install: build
 
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
+	@tools/deps bench
+	@bench/daemon
 
 # Of tenure run on the embedded store, with 1 and with 100 waiting.
 bench-handover: build
@@ -50,6 +60,7 @@ bench-handover: build
 
 deps:
 	@tools/deps build
+	@tools/deps --if-root optional
 
 coverage:
 	@tools/deps build coverage
@@ -67,20 +78,20 @@ clean:
 	@rm -rf build build-*
 
 help:
-	@echo "make            build build/tenure"
+	@echo "make            build build/tenure and build/tenured"
 	@echo "make check      build and run all tests"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
+	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
-	@echo "make bench      measure the simulator"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
+	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench bench-handover \
-	deps coverage tidy format clean
-.PHONY: help
+.PHONY: all build check check-chaos demo amalgamation install bench bench-handover
+.PHONY: deps coverage tidy format clean fuzz help
