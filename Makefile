@@ -16,16 +16,18 @@ CMAKE_BUILD := env -u MAKEFLAGS -u MAKELEVEL cmake --build $(BUILD) -j$(JOBS)
 all: build
 
 build: deps
-	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }
+	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }; \
+	echo "$$said" | grep 'Left out:' || :
 	@$(CMAKE_BUILD)
 
-# The test of tools/tidy needs clang-format; without it, and without root, it is skipped.
+# Tests that need clang-format or a server are skipped without it, unless root can be helped.
 check: build
-	@tools/deps --if-root tidy
+	@tools/deps --if-root tidy servers
 	@tests/run -b $(BUILD)
 
 # Long and random, with real processes.
 check-chaos: build
+	@tools/deps --if-root servers
 	@tests/run -b $(BUILD) $(BUILD)/chaos/*
 
 demo: build
@@ -44,8 +46,10 @@ install: build
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
 
+# Client libraries of engines are optional: only root is helped to them.
 deps:
 	@tools/deps build
+	@tools/deps --if-root engines
 
 coverage:
 	@tools/deps build coverage

@@ -17,6 +17,8 @@
 static const struct tn_fence_ops *const receivers[] = {
     &tn_fence_sqlite_ops,
     &tn_fence_file_ops,
+    &tn_fence_postgres_ops,
+    &tn_fence_postgresql_ops,
 };
 
 enum { RECEIVERS = sizeof receivers / sizeof receivers[0] };
@@ -237,6 +239,17 @@ int tn_fence_target_remove(struct tn_fence_target *target, const char *table,
     if (target->ops->remove == NULL)
         return refuse_unsupported(target, "has nothing to remove", reterr);
     return target->ops->remove(target->self, table, reterr);
+}
+
+const char *tn_fence_install_text(const char *url)
+{
+    const struct tn_fence_ops *ops;
+    const char *place;
+    char scratch[128];
+    struct tn_text ignored;
+
+    tn_text_init(&ignored, scratch, sizeof scratch);
+    return find_receiver(url, &ops, &place, &ignored) == 0 ? ops->install_text : NULL;
 }
 
 int tn_fence_raise_at(const char *url, const char *resource, uint64_t token, tenure_ns timeout,
