@@ -1,20 +1,21 @@
 #!/bin/sh
-# demo.sh - three candidates for one job on the embedded store: one is killed, one is stopped, one
-# is asked to leave, and each time another takes over.
+# demo.sh - three candidates for one job on the embedded store, writing through a fence: the leader
+# is killed, the next one frozen until it is too late, the last one asked to leave.
 #
-# Usage: examples/demo.sh [TENURE]. Ends by itself, in about ten seconds, with a summary; exit
-# status 0 only if everything happened as told.
+# usage: examples/demo.sh [TENURE]
+#
+# Ends by itself in about ten seconds, with a summary; exit status 0 only if all of it happened.
 set -eu
-tenure=${1:-build/tenure}
+tenure=$(realpath "${1:-build/tenure}")
 dir=$(mktemp -d)
 TENURE_STORE=sqlite:$dir/tenure.db
-export TENURE_STORE
-changes=0
+export TENURE_STORE tenure dir
+groups=
 
 clean_up() {
-    for pid in ${a:-} ${b:-} ${c:-}; do
-        kill -CONT "$pid" 2>/dev/null || true
-        kill -TERM "$pid" 2>/dev/null || true
+    for group in $groups; do
+        kill -CONT -- "-$group" 2>/dev/null || true
+        kill -TERM -- "-$group" 2>/dev/null || true
     done
     wait 2>/dev/null || true
     rm -rf "$dir"
@@ -22,67 +23,110 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-say() { printf '[%6.2f] %s\n' "$(awk -v a="$(date +%s%N)" -v b="$began" \
-    'BEGIN { print (a - b) / 1e9 }')" "$1"; }
+if [ -t 1 ]; then bold=$(printf '\033[1m') dim=$(printf '\033[2m') plain=$(printf '\033[0m')
+else bold='' dim='' plain=''; fi
 
-# The command only tells that it runs; the work would be yours.
-# shellcheck disable=SC2016 # The command's own shell expands these.
-candidate() {
-    "$tenure" run --ttl 3s --id "$1" report -- sh -c \
-        'echo "$TENURE_ID $TENURE_TOKEN" >>"$1"; exec sleep 1000' sh "$dir/terms" 2>>"$dir/errors" &
+now() { date +%s%N; }
+say() {
+    awk -v t="$(($(now) - began))" -v text="$1" -v dim="$dim" -v plain="$plain" \
+        'BEGIN { printf "%s[%6.2f s]%s %s\n", dim, t / 1e9, plain, text }'
 }
-
-field() { "$tenure" status report --json 2>/dev/null | sed "s/.*\"$1\":\"*\([^\",}]*\).*/\1/"; }
-
-# next_leader OLD SECONDS WHAT: waits until somebody else leads, and tells who and how long it took.
-next_leader() {
-    from=$(date +%s%N)
-    until leader=$(field holder) && [ "$leader" != null ] && [ "$leader" != "$1" ] &&
-        grep -q "^$leader $(field token)\$" "$dir/terms" 2>/dev/null; do
-        [ $((($(date +%s%N) - from) / 1000000000)) -lt "$2" ] || {
-            say "nobody took over within $2 s"
-            exit 1
-        }
-        sleep 0.01
-    done
-    say "$leader leads with token $(field token), $((($(date +%s%N) - from) / 1000000)) ms after $3"
-    changes=$((changes + 1))
-}
-
-pid_of() { case $1 in a) echo "$a" ;; b) echo "$b" ;; *) echo "$c" ;; esac; }
-
-began=$(date +%s%N)
-say "three candidates for 'report', TTL 3 s, no server"
-candidate a
-a=$!
-candidate b
-b=$!
-candidate c
-c=$!
-next_leader nobody 5 "the start"
-
-killed=$leader
-say "$killed is killed: SIGKILL; its command must be gone before anyone else leads"
-kill -KILL "$(pid_of "$killed")"
-next_leader "$killed" 10 "the kill (the TTL has to run out)"
-
-stopped=$leader
-say "$stopped is stopped: SIGSTOP; its guardian ends the command in time"
-kill -STOP "$(pid_of "$stopped")"
-next_leader "$stopped" 10 "the stop"
-kill -CONT "$(pid_of "$stopped")"
-say "$stopped wakes up, finds that its term is over, and waits in line again"
-
-asked=$leader
-say "$asked is asked to leave: SIGTERM; it stops its command and gives the lease back"
-kill -TERM "$(pid_of "$asked")"
-next_leader "$asked" 5 "the request"
-
-echo
-echo "Terms, in order (who, token):"
-sed 's/^/  /' "$dir/terms"
-sort -k 2 -n -c "$dir/terms" && [ "$(cut -d ' ' -f 2 "$dir/terms" | sort -u | wc -l)" -eq 4 ] || {
-    echo "The tokens did not rise strictly."
+fail() {
+    say "FAILED: $1"
+    sed 's/^/    /' "$dir/errors" >&2
     exit 1
 }
-echo "$changes terms; the tokens rose strictly."
+
+# The work: a line into the report, ten times a second, each with the token. The fence admits it, or
+# refuses it because a later leader exists.
+cat >"$dir/work" <<'WORK'
+#!/bin/sh
+while printf '%s %s %s\n' "$(date +%s%N)" "$TENURE_TOKEN" "$TENURE_ID" |
+    "$tenure" fence write --append --at "file:$dir/report" "$TENURE_TOKEN" 2>>"$dir/errors"; do
+    sleep 0.1
+done
+echo "$TENURE_ID $TENURE_TOKEN" >>"$dir/refused"
+exit 80
+WORK
+chmod +x "$dir/work"
+: >"$dir/report"
+: >"$dir/refused"
+
+# Each candidate has a process group of its own, so that all of it can be frozen at once.
+candidate() {
+    setsid "$tenure" run --ttl 3s --grace 200ms --id "$1" --fence "file:$dir/report" report -- \
+        "$dir/work" 2>>"$dir/errors" &
+    groups="$groups $!"
+    eval "$1=$!"
+}
+
+last_token() { tail -n 1 "$dir/report" | cut -d ' ' -f 2; }
+
+# next_leader SECONDS WHAT: waits for the first line under a new token.
+next_leader() {
+    before=$(last_token)
+    from=$(now)
+    until after=$(last_token) && [ "$after" != "$before" ]; do
+        [ $((($(now) - from) / 1000000000)) -lt "$1" ] || fail "nobody took over within $1 s"
+        sleep 0.01
+    done
+    token=$after
+    leader=$(tail -n 1 "$dir/report" | cut -d ' ' -f 3)
+    say "$bold$leader leads$plain with token $token, $((($(now) - from) / 1000000)) ms after $2"
+}
+
+# The processes of a group, without its supervisor and guardian: the work itself.
+workers() {
+    for stat in /proc/[0-9]*/stat; do
+        # PID (NAME) STATE PPID PGRP: the names here have no blanks.
+        read -r pid name _ parent group _ 2>/dev/null <"$stat" || continue
+        [ "$group" = "$1" ] && [ "$pid" != "$1" ] && [ "$parent" != "$1" ] && echo "$pid $name"
+    done | cut -d ' ' -f 1
+}
+
+began=$(now)
+say "three candidates for 'report', TTL 3 s, no server; each line goes through a fence"
+for id in ada bob cyd; do candidate "$id"; done
+next_leader 5 "the start"
+
+say "$leader is killed with SIGKILL: its work must be gone before anyone else leads"
+eval "kill -KILL \$$leader"
+next_leader 10 "the kill (its TTL has to run out)"
+
+frozen=$leader frozen_token=$token
+say "$frozen is frozen with SIGSTOP, work and guardian and all: it cannot know what comes"
+eval "group=\$$frozen"
+kill -STOP -- "-$group"
+next_leader 10 "the stop"
+say "the work of $frozen wakes up before anything that could stop it, and writes on"
+for pid in $(workers "$group"); do kill -CONT "$pid"; done
+from=$(now)
+until grep -q "^$frozen $frozen_token\$" "$dir/refused"; do
+    [ $((($(now) - from) / 1000000000)) -lt 5 ] || fail "the write of $frozen was not refused"
+    sleep 0.01
+done
+say "${bold}refused:$plain the fence stands at $token, $frozen came with $frozen_token"
+kill -CONT -- "-$group"
+
+say "$leader is asked to leave with SIGTERM: it stops its work, then gives the lease back"
+eval "kill -TERM \$$leader"
+next_leader 5 "the request"
+
+# --- The summary, from the report itself ---------------------------------------------------------
+echo
+awk -v refused="$(wc -l <"$dir/refused")" '
+    $2 < token { back = 1 }
+    $2 != token {
+        if (token) gap[++terms] = ($1 - last) / 1e6
+        order[++count] = $2; who[$2] = $3; token = $2
+    }
+    { lines[$2]++; last = $1 }
+    END {
+        printf "  %-6s %-6s %6s   %s\n", "token", "leader", "lines", "without a leader before"
+        for (i = 1; i <= count; i++)
+            printf "  %-6s %-6s %6d   %s\n", order[i], who[order[i]], lines[order[i]],
+                i > 1 ? sprintf("%.0f ms", gap[i - 1]) : "-"
+        printf "\n%d terms, tokens strictly rising, %d refused write%s, nothing overwritten.\n",
+            count, refused, refused == 1 ? "" : "s"
+        exit back || count != 4 || refused < 1
+    }' "$dir/report" || fail "that is not what had to happen"

@@ -218,18 +218,29 @@ static bool is_alive(const struct sim_world *world, const struct sim_waiter *wai
     return life->life == waiter->life && sim_store_now(world) < life->over_at;
 }
 
+/* Make room: without whoever left by dying, the table's own limit keeps the rest small enough. */
+static void tidy_queue(const struct sim_world *world, struct sim_queue *queue)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < queue->count; i++) {
+        struct sim_waiter waiter = queue->list[queue->first + i];
+        if (is_alive(world, &waiter))
+            queue->list[kept++] = waiter;
+    }
+    queue->first = 0;
+    queue->count = kept;
+}
+
 void sim_check_queued(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter)
 {
     struct sim_queue *queue = &world->store.queue[name];
     uint32_t room = 4 * world->config.waiter_limit;
     if (find_in_queue(queue, waiter) != SIM_NOBODY)
         return;
-    if (queue->first + queue->count >= room) {
-        memmove(queue->list, queue->list + queue->first, queue->count * sizeof *queue->list);
-        queue->first = 0;
-    }
-    if (queue->count < room)
-        queue->list[queue->first + queue->count++] = *waiter;
+    if (queue->first + queue->count >= room)
+        tidy_queue(world, queue);
+    TN_ASSERT(queue->count < room);
+    queue->list[queue->first + queue->count++] = *waiter;
 }
 
 void sim_check_dequeued(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter)

@@ -465,7 +465,7 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
     memset(node->seats, 0, world->config.names * sizeof *node->seats);
     for (uint32_t i = world->config.names; i-- > 0;) {
         node->seats[i].app.ready = true;
-        tn_candidate_add(&node->candidate, &node->seats[i].seat);
+        tn_candidate_add(&node->candidate, &node->seats[i].seat, NULL);
     }
     tn_candidate_open(&node->candidate, node->clock.last);
     for (uint32_t i = 0; i < world->config.names; i++)

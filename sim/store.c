@@ -163,6 +163,7 @@ static void come_up(struct sim_world *world, bool restored)
     store->timer_at = TN_NEVER;
     tn_table_restart(store->table, sim_store_now(world));
     renew_lives(world, restored);
+    store->stepped_at = sim_store_now(world); /* On the new clock, should it crash again at once. */
     sim_trace_other(world, "store",
                     "is back: every session has a full TTL again, every token its "
                     "place");

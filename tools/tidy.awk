@@ -12,9 +12,10 @@ BEGIN {
     may["src/stores"] = "tenure base core runtime stores"
     may["src/runner"] = "tenure base runtime runner"
     may["src/receivers"] = "tenure base fence runtime receivers"
-    may["src/cli"] = "tenure base core runtime stores fence receivers runner sim cli"
+    may["src/lib"] = "tenure base core runtime stores receivers lib"
+    may["src/cli"] = "tenure base core runtime stores fence receivers runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
-    may["tests"] = "tenure base core runtime stores fence receivers runner sim cli tests"
+    may["tests"] = "tenure base core runtime stores fence receivers runner sim lib cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

@@ -165,6 +165,7 @@ const char *tn_cli_colour(enum tn_colour colour);
 
 /* The verbs: one prototype here, one line in main.c's table. */
 int tn_cli_acquire(int argc, char **argv);
+int tn_cli_elect(int argc, char **argv);
 int tn_cli_fence(int argc, char **argv);
 int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
@@ -173,5 +174,6 @@ int tn_cli_renew(int argc, char **argv);
 int tn_cli_sim(int argc, char **argv);
 int tn_cli_run(int argc, char **argv);
 int tn_cli_status(int argc, char **argv);
+int tn_cli_watch(int argc, char **argv);
 
 #endif

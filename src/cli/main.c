@@ -20,14 +20,16 @@ static const struct verb {
     const char *summary;
 } verbs[] = {
 #ifndef TN_PLANTS /* A program with bugs planted in it must not lead anything. */
+    { "run", tn_cli_run, "run a command while leading; stop it before the deadline" },
+    { "elect", tn_cli_elect, "campaign without a command; events as JSON lines" },
     { "status", tn_cli_status, "who leads" },
+    { "watch", tn_cli_watch, "who leads, and every change of it" },
     { "list", tn_cli_list, "all names of a store" },
     { "acquire", tn_cli_acquire, "take a lease, for scripts" },
     { "renew", tn_cli_renew, "prolong a lease that acquire took" },
     { "release", tn_cli_release, "give a lease back that acquire took" },
     { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
-    { "run", tn_cli_run, "run a command while leading; stop it before the deadline" },
 #endif
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };

@@ -1,8 +1,8 @@
 /* run.c - `tenure run NAME -- CMD`: runs CMD while leading, and stops it before the deadline.
  *
- * This process is the supervisor: it keeps the lease (candidate.h). The command runs below a
- * guardian (runner/guardian.h), which is told the deadline after every renewal and ends the whole
- * tree by it, also when this process is stopped or killed.
+ * This process is the supervisor: it keeps the lease, through the library (campaign.h). The command
+ * runs below a guardian (runner/guardian.h), which is told the deadline after every renewal and
+ * ends the whole tree by it, also when this process is stopped or killed.
  *
  *   WAITING --won--> RUNNING --tree reaped--> DONE, or (the term was lost) WAITING again
  *
@@ -14,22 +14,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
-#include "base/duration.h"
 #include "base/time.h"
-#include "cli/candidate.h"
+#include "cli/campaign.h"
+#include "cli/http.h"
+#include "receivers/spec.h"
 #include "runner/guardian.h"
-#include "runner/os.h"
-
-/* A release that the store does not take is repeated for this long; then the TTL has to end it. */
-#define RELEASE_WAIT TN_SEC(5)
-#define WAIT_MAX TN_SEC(30 * 24 * 3600)
 
 static const char about[] = "Campaigns for NAME and runs the command while it leads. The whole "
                             "process tree of the command is\n"
@@ -42,52 +36,97 @@ static const char after[] =
     "Examples:\n"
     "  tenure run nightly-report -- ./report.sh     on two terminals: one runs, the other waits\n"
     "  tenure run --ttl 5s --once billing -- ./bill --all\n"
+    "  tenure run --fence sqlite:orders.db#orders orders -- ./sync\n"
+    "  tenure run --http 127.0.0.1:7422 web -- ./serve   then: curl 127.0.0.1:7422/healthz\n"
     "  tenure run --wait 10s backup -- sh -c 'rsync ...'\n"
     "\n"
     "Exit status: the command's own; 64 bad usage, 69 store unavailable, 75 not acquired within\n"
     "--wait, 77 not permitted, 79 leadership lost (--once), 126 not executable, 127 not found.\n";
 
 struct run {
-    struct tn_cli_candidate candidate;
+    struct tn_campaign campaign;
+    struct tenure_election *election;
     struct tn_guardian *guardian; /* NULL: nothing runs. */
-    struct tn_plan plan;
     const char *name;
-    char label[TN_LABEL_MAX + 1];
     char **argv;
-    tenure_ns wait; /* Negative: for ever. */
-    tenure_ns started;
+    const char *fence;
+    const char *http_address;
+    struct tn_http *http; /* NULL: nobody asked for it. */
+    struct tn_http_state http_state;
     bool once;
     bool won;     /* Leads, and the command is to be started. */
+    bool holds;   /* Between WON and LOST. */
     bool lost;    /* The term of the running command is over. */
     bool cut;     /* The command was stopped, and neither it nor we were asked to. */
+    bool told;    /* That this term is lost, and why. */
+    bool outage;  /* That the store does not answer was told. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
     uint64_t token;
-    tenure_ns deadline; /* The last one told to the guardian. */
-    tenure_ns leave_by;
-    int signals;
-    int timer;
+    char leader[TENURE_ID_MAX + 1]; /* As heard last; empty: nobody. */
+    tenure_ns deadline;             /* The last one told to the guardian. */
 };
 
-static void hears(void *arg, enum tn_cli_candidate_kind kind, uint64_t token, enum tn_reason reason)
+/* One line for each term that is lost, with what the store said last if it did not answer. */
+static void tell_lost(struct run *run, const char *why, const char *detail)
+{
+    bool more = detail[0] != '\0';
+
+    if (run->told)
+        return;
+    run->told = true;
+    run->outage = more;
+    (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")%s%s", run->name, why,
+                      run->token, more ? ": " : "", detail);
+}
+
+/* Who waits for ever would not know why; who has a limit is told at its end. */
+static void tell_outage(struct run *run)
+{
+    struct tenure_error error;
+    bool ill = tenure_health(run->campaign.tenure, &error) != 0;
+
+    if (!ill)
+        run->outage = false;
+    if (!ill || run->outage || run->guardian != NULL || run->leaving || run->campaign.wait >= 0)
+        return;
+    run->outage = true;
+    (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name, error.text);
+}
+
+static void hear_lost(struct run *run, const struct tenure_event *event)
+{
+    run->won = false;
+    run->holds = false;
+    run->leader[0] = '\0'; /* It was ourselves. */
+    run->lost = event->reason != TENURE_REASON_RELEASED;
+    if (run->lost)
+        tell_lost(run, tenure_reason_text(event->reason), event->detail);
+    if (run->guardian != NULL)
+        tn_guardian_stop(run->guardian);
+    else
+        (void)tenure_drained(run->election); /* The command was not even started. */
+}
+
+static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
     struct run *run = arg;
 
-    if (kind == TN_CLI_CANDIDATE_WON) {
-        run->won = true;
-        run->lost = false;
-        run->token = token;
-    } else if (kind == TN_CLI_CANDIDATE_LOST) {
-        run->won = false;
-        run->lost = reason != TN_REASON_RELEASED;
-        if (run->lost)
-            (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")", run->name,
-                              tn_reason_text(reason), token);
-        if (run->guardian != NULL)
-            tn_guardian_stop(run->guardian);
-    } else if (kind == TN_CLI_CANDIDATE_REFUSED) {
-        (void)tn_cli_fail(0, "run", "%s: refused to lead with token %" PRIu64 ": %s", run->name,
-                          token, tn_reason_text(reason));
+    (void)election;
+    if (event->kind == TENURE_WON) {
+        run->won = run->holds = true;
+        run->lost = run->told = false;
+        run->token = event->token;
+    } else if (event->kind == TENURE_LOST) {
+        hear_lost(run, event);
+    } else if (event->kind == TENURE_REFUSED) {
+        (void)tn_cli_fail(0, "run", "%s: refused to lead with token %" PRIu64 ": %s%s%s", run->name,
+                          event->token, tenure_reason_text(event->reason),
+                          event->detail[0] != '\0' ? ": " : "", event->detail);
+    } else if (event->kind == TENURE_HEALTH) {
+        tell_outage(run);
+    } else if (event->kind == TENURE_LEADER || event->kind == TENURE_VACANT) {
+        (void)snprintf(run->leader, sizeof run->leader, "%s", event->leader);
     }
 }
 
@@ -95,8 +134,6 @@ static void hears(void *arg, enum tn_cli_candidate_kind kind, uint64_t token, en
 
 static void leave(struct run *run, int status)
 {
-    if (!run->leaving)
-        run->leave_by = tn_clock_now(&run->candidate.store->clock) + RELEASE_WAIT;
     run->leaving = true;
     if (run->status < 0)
         run->status = status;
@@ -110,14 +147,16 @@ static void start_command(struct run *run)
     struct tn_guardian_options options = {
         .argv = run->argv,
         .env = env,
-        .grace = run->plan.grace,
-        .kill_bound = run->plan.kill_bound,
-        .deadline = tn_cli_candidate_deadline(&run->candidate),
+        .grace = run->campaign.plan.grace,
+        .kill_bound = run->campaign.plan.kill_bound,
+        .deadline = tenure_deadline(run->election),
         .watch_every = TN_GUARDIAN_WATCH,
     };
 
+    if (options.deadline == 0)
+        return; /* Over already; the news of it are on their way. */
     (void)snprintf(name, sizeof name, "TENURE_NAME=%s", run->name);
-    (void)snprintf(id, sizeof id, "TENURE_ID=%s", run->label);
+    (void)snprintf(id, sizeof id, "TENURE_ID=%s", run->campaign.label);
     (void)snprintf(token, sizeof token, "TENURE_TOKEN=%" PRIu64, run->token);
     int rc = tn_guardian_start(&options, &run->guardian);
     if (rc == TENURE_E_EXPIRED)
@@ -127,9 +166,8 @@ static void start_command(struct run *run)
     if (rc == 0)
         return;
     run->guardian = NULL;
-    leave(run, tn_cli_store_fail("run", rc, "the command could not be started"));
-    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
+    leave(run, tn_cli_fail(TN_EXIT_UNAVAILABLE, "run", "the command could not be started: %s",
+                           tenure_strerror(rc)));
 }
 
 static void exec_failed(struct run *run, int error)
@@ -154,20 +192,29 @@ static void tree_reaped(struct run *run)
         leave(run, status >= 0 ? status : TN_EXIT_LOST);
     else if (run->once)
         leave(run, TN_EXIT_LOST);
-    if (run->leaving)
-        tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
+    if (!run->leaving)
+        (void)tenure_drained(run->election);
     run->lost = false;
     run->cut = false;
 }
 
-/* Whether the guardian acted of its own accord: we were stopped, it was, or renewals came too late.
- */
-static bool is_cut(const struct tn_guardian_event *event)
+/* Why the guardian ended the term of its own accord; NULL: it did not. */
+static const char *why_cut(const struct tn_guardian_event *event)
 {
-    return event->kind == TN_GUARDIAN_LOST ||
-           (event->kind == TN_GUARDIAN_STOPPING &&
-            (event->value == TN_REASON_DEADLINE || event->value == TN_REASON_SUPERVISOR_STOPPED));
+    if (event->kind == TN_GUARDIAN_LOST)
+        return "its guardian was killed";
+    if (event->kind != TN_GUARDIAN_STOPPING)
+        return NULL;
+    switch (event->value) {
+    case TN_REASON_DEADLINE:
+        return "expired";
+    case TN_REASON_SUPERVISOR_STOPPED:
+        return "this process was stopped";
+    case TN_REASON_GUARDIAN_STOPPED:
+        return "its guardian was stopped";
+    default:
+        return NULL;
+    }
 }
 
 static void hear_guardian(struct run *run)
@@ -175,8 +222,11 @@ static void hear_guardian(struct run *run)
     struct tn_guardian_event event;
 
     while (run->guardian != NULL && tn_guardian_dispatch(run->guardian, &event)) {
-        if (is_cut(&event) && !run->leaving)
+        const char *why = why_cut(&event);
+        if (why != NULL && !run->leaving) {
             run->cut = true;
+            tell_lost(run, why, "");
+        }
         if (event.kind == TN_GUARDIAN_EXEC_FAILED)
             exec_failed(run, event.value);
         else if (event.kind == TN_GUARDIAN_REAPED)
@@ -192,16 +242,13 @@ static void hear_signals(struct run *run)
 {
     struct signalfd_siginfo info;
 
-    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    while (read(run->campaign.signals, &info, sizeof info) == (ssize_t)sizeof info) {
         int signo = (int)info.ssi_signo;
         bool ends = signo == SIGTERM || signo == SIGHUP;
         if (run->guardian == NULL && signo != SIGUSR1 && signo != SIGUSR2) {
             leave(run, 128 + signo);
-            tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-            tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_DRAINED);
         } else if (run->guardian != NULL && ends) {
             run->leaving = true;
-            run->leave_by = TN_NEVER; /* Set anew when the tree is gone. */
             tn_guardian_stop(run->guardian);
         } else if (run->guardian != NULL && info.ssi_code != SI_KERNEL) {
             bool heard = tn_guardian_signal(run->guardian, signo) == 0;
@@ -210,55 +257,19 @@ static void hear_signals(struct run *run)
     }
 }
 
-static int open_signals(void)
-{
-    static const int numbers[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2 };
-    struct sigaction action;
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            (void)sigaddset(&set, numbers[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    return tn_fd_above_streams(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
 /* --- The loop --------------------------------------------------------------------------------- */
 
-static int not_acquired(const struct run *run)
+/* When to give up waiting; TN_NEVER while there is no limit, or no wait. */
+static tenure_ns give_up_at(const struct run *run)
 {
-    char buf[TN_DURATION_TEXT];
-
-    if (!run->candidate.answered_ever || run->candidate.error != 0)
-        return tn_cli_store_fail("run", TENURE_E_UNAVAILABLE, run->candidate.error_text);
-    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, "run", "%s was held by another for the whole %s",
-                       run->name, tn_cli_duration(buf, run->wait));
-}
-
-static void check_wait(struct run *run, tenure_ns now)
-{
-    if (run->wait < 0 || run->leaving || run->guardian != NULL || run->won ||
-        now < run->started + run->wait)
-        return;
-    leave(run, not_acquired(run));
-    tn_cli_candidate_tell(&run->candidate, TN_CLAIM_EV_RESIGN);
-}
-
-static tenure_ns wake_at(const struct run *run)
-{
-    tenure_ns at = tn_cli_candidate_wake_at(&run->candidate);
-
-    if (run->wait >= 0 && !run->leaving && run->guardian == NULL && run->started + run->wait < at)
-        at = run->started + run->wait;
-    if (run->leaving && run->leave_by < at)
-        at = run->leave_by;
-    return at;
+    if (run->campaign.wait < 0 || run->leaving || run->guardian != NULL || run->won)
+        return TN_NEVER;
+    return run->campaign.started + run->campaign.wait;
 }
 
 static void keep_guardian_informed(struct run *run)
 {
-    tenure_ns deadline = tn_cli_candidate_deadline(&run->candidate);
+    tenure_ns deadline = tenure_deadline(run->election);
 
     if (run->won && !run->leaving && run->guardian == NULL)
         start_command(run);
@@ -269,47 +280,35 @@ static void keep_guardian_informed(struct run *run)
         run->deadline = deadline;
 }
 
-/* Whether it is over; then @ret_status is the exit status. */
-static bool is_over(struct run *run, tenure_ns now, int *ret_status)
+/* For the neighbours. Leading is asked of the library, whose answer is true this instant. */
+static void answer_http(struct run *run)
 {
-    if (!run->leaving || run->guardian != NULL)
-        return false;
-    if (run->leave_by == TN_NEVER)
-        run->leave_by = now + RELEASE_WAIT;
-    *ret_status = run->status >= 0 ? run->status : TN_EXIT_LOST;
-    if (tn_cli_candidate_is_idle(&run->candidate))
-        return true;
-    if (now < run->leave_by)
-        return false;
-    *ret_status = tn_cli_fail(TN_EXIT_UNAVAILABLE, "run",
-                              "%s could not be released; it is free when its TTL is over: %s",
-                              run->name, run->candidate.error_text);
-    return true;
+    struct tn_http_state *state = &run->http_state;
+    bool leads = tenure_token(run->election) != 0;
+
+    if (run->http == NULL)
+        return;
+    state->healthy = leads || (run->guardian == NULL && !run->leaving &&
+                               tenure_health(run->campaign.tenure, NULL) == 0);
+    (void)snprintf(state->leader, sizeof state->leader, "%s",
+                   leads ? run->campaign.label : run->leader);
+    tn_http_run(run->http);
 }
 
 static int loop(struct run *run)
 {
-    int status;
-
-    for (;;) {
-        struct pollfd fds[] = {
-            { .fd = run->signals, .events = POLLIN },
-            { .fd = run->timer, .events = POLLIN },
-            { .fd = run->candidate.bell, .events = POLLIN },
-            { .fd = run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1, .events = POLLIN },
-        };
-        tenure_ns now = tn_clock_now(&run->candidate.store->clock);
-
-        check_wait(run, now);
-        if (is_over(run, now, &status))
-            return status;
-        tn_timer_arm(run->timer, wake_at(run));
-        (void)poll(fds, sizeof fds / sizeof fds[0], -1);
+    while (!run->leaving || run->guardian != NULL) {
+        int fds[] = { run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1,
+                      tn_http_fd(run->http) };
+        tn_campaign_poll(&run->campaign, fds, 2, give_up_at(run));
+        answer_http(run);
         hear_signals(run);
-        tn_cli_candidate_run(&run->candidate, fds[2].revents != 0);
         hear_guardian(run);
         keep_guardian_informed(run);
+        if (tn_boottime() >= give_up_at(run))
+            leave(run, tn_campaign_not_acquired(&run->campaign));
     }
+    return run->status >= 0 ? run->status : TN_EXIT_LOST;
 }
 
 /* --- What was asked for ----------------------------------------------------------------------- */
@@ -331,23 +330,17 @@ static int read_command(struct run *run, const struct tn_command *command)
 }
 
 /* Returns -1 to go on, or the exit status. */
-static int read_arguments(struct run *run, const char **ret_url, int argc, char **argv)
+static int read_arguments(struct run *run, struct tn_campaign_words *words, int argc, char **argv)
 {
-    const char *id = NULL;
-    tenure_ns ttl = TN_SEC(15), grace = 0;
-    uint32_t rho_ppm = TN_PPM / 10;
-    enum { TTL, GRACE, RHO, WAIT, ONCE, ID, STORE };
     struct tn_option options[] = {
-        [TTL] = TN_DURATION("ttl", 0, &ttl, TN_TTL_MIN, TN_TTL_MAX, "15s",
-                            "how long the lease outlives its last renewal"),
-        [GRACE] = TN_DURATION("grace", 0, &grace, 0, TN_TTL_MAX, "5s, at most TTL/5",
-                              "from SIGTERM to SIGKILL"),
-        [RHO] = TN_RATE("rho", 0, &rho_ppm, "0.1", "how wrong the rate of a clock may be"),
-        [WAIT] = TN_DURATION("wait", 0, &run->wait, 0, WAIT_MAX, "for ever",
-                             "give up after this long without leading"),
-        [ONCE] = TN_FLAG("once", 0, &run->once, "exit when the term is lost, instead of waiting"),
-        [ID] = TN_STRING("id", 'i', &id, "ID", "host-pid", "a label, to tell who leads"),
-        [STORE] = TN_STORE(ret_url),
+        TN_CAMPAIGN_OPTIONS(words),
+        TN_DURATION("grace", 0, &words->grace, 0, TN_TTL_MAX, "5s, at most TTL/5",
+                    "from SIGTERM to SIGKILL"),
+        TN_FLAG("once", 0, &run->once, "exit when the term is lost, instead of waiting"),
+        TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", NULL,
+                  "raise this fence to the token before the command starts"),
+        TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
+                  "answer who leads at / and, for probes, at /healthz"),
     };
     struct tn_command command = { .verb = "run",
                                   .words = "NAME -- CMD [ARG]...",
@@ -358,46 +351,54 @@ static int read_arguments(struct run *run, const char **ret_url, int argc, char 
                                   .option_count = sizeof options / sizeof options[0] };
 
     int status = tn_cli_options(&command, argc, argv);
-    if (status < 0)
-        status = read_command(run, &command);
-    if (status < 0)
-        status = tn_cli_label("run", id, run->label);
-    if (status >= 0)
-        return status;
-    if (!options[WAIT].given)
-        run->wait = -1;
-    tn_plan_init(&run->plan, ttl);
-    tn_plan_turn(&run->plan, TN_KNOB_RHO, rho_ppm);
-    if (options[GRACE].given)
-        tn_plan_turn(&run->plan, TN_KNOB_GRACE, grace);
-    return tn_cli_check_plan("run", &run->plan);
+    return status < 0 ? read_command(run, &command) : status;
+}
+
+static int check_fence(const char *fence)
+{
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+
+    tn_text_init(&text, buf, sizeof buf);
+    int rc = fence != NULL ? tn_fence_spec_check(fence, &text) : 0;
+    return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "--fence: %s", buf) : -1;
+}
+
+static int start_campaign(struct run *run)
+{
+    const char *const fences[] = { run->fence, NULL };
+    struct tenure_campaign campaign = {
+        .size = sizeof campaign,
+        .callback = hear,
+        .arg = run,
+        .grace = TN_TTL_MAX, /* The guardian sees to it that work ends. */
+        .flags = TENURE_TELL_RENEWED | TENURE_TELL_HEALTH,
+        .fences = fences,
+    };
+    int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);
+
+    return rc < 0 ? tn_cli_store_fail("run", rc, "") : -1;
 }
 
 int tn_cli_run(int argc, char **argv)
 {
-    struct run run = { .status = -1, .wait = 0, .leave_by = TN_NEVER };
-    struct tn_cli_store store = { .sqlite = NULL };
-    const char *url = NULL;
+    struct run run = { .status = -1 };
+    struct tn_campaign_words words = TN_CAMPAIGN_WORDS;
 
-    int status = read_arguments(&run, &url, argc, argv);
+    int status = read_arguments(&run, &words, argc, argv);
     if (status < 0)
-        /* Without --wait a store that cannot even be opened is told at once: it is a mistake far
-         * more often than an outage. One that fails later is waited for. */
-        status = tn_cli_store_open("run", url, true, run.wait < 0 ? 0 : run.wait, &store);
+        status = check_fence(run.fence);
+    if (status < 0 && run.http_address != NULL)
+        status = tn_http_open("run", run.http_address, &run.http_state, &run.http);
     if (status >= 0)
         return status;
-    run.started = tn_clock_now(&store.clock);
-    run.signals = open_signals();
-    run.timer = tn_fd_above_streams(tn_timer_open());
-    if (run.signals < 0 || run.timer < 0)
-        return tn_cli_fail(TN_EXIT_UNAVAILABLE, "run", "out of descriptors: %s", strerror(errno));
-    status =
-        tn_cli_candidate_start(&run.candidate, &store, &run.plan, run.name, run.label, hears, &run);
-    if (status < 0) {
-        keep_guardian_informed(&run);
+    status = tn_campaign_open(&run.campaign, "run", run.name, &words);
+    if (status < 0)
+        status = tn_campaign_signals(&run.campaign, true);
+    if (status < 0)
+        status = start_campaign(&run);
+    if (status < 0)
         status = loop(&run);
-        tn_cli_candidate_close(&run.candidate);
-    }
-    tn_cli_store_close(&store);
-    return status;
+    tn_http_close(run.http);
+    return tn_campaign_close(&run.campaign, run.holds, status);
 }

@@ -109,12 +109,15 @@ static int path_of(const char *verb, const char *url, bool create, char *ret_pat
     return tn_cli_fail(TN_EXIT_USAGE, verb, "%s", buf);
 }
 
-/* The folder of the default store may be missing as well; then nothing was ever held. */
+/* The folder of the default store may be missing as well; then nothing was ever held. Where a
+ * journal is left, something was: that is for the store to refuse. */
 static bool is_missing(const char *path)
 {
+    char journal[PATH_MAX + 16];
     struct stat st;
 
-    return lstat(path, &st) != 0 && errno == ENOENT;
+    (void)snprintf(journal, sizeof journal, "%s-journal", path);
+    return lstat(path, &st) != 0 && errno == ENOENT && lstat(journal, &st) != 0 && errno == ENOENT;
 }
 
 int tn_cli_store_open(const char *verb, const char *url, bool create, tenure_ns wait,

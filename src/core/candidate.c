@@ -60,9 +60,10 @@ static void schedule(struct tn_candidate *candidate, struct tn_seat *seat)
         tn_heap_insert(&candidate->wakes, &seat->wake);
 }
 
-void tn_candidate_add(struct tn_candidate *candidate, struct tn_seat *seat)
+void tn_candidate_add(struct tn_candidate *candidate, struct tn_seat *seat,
+                      const struct tn_claim_config *config)
 {
-    tn_claim_init(&seat->claim, candidate->config, &candidate->session,
+    tn_claim_init(&seat->claim, config != NULL ? config : candidate->config, &candidate->session,
                   tn_prng_next(&candidate->prng));
     tn_observer_init(&seat->observer);
     seat->wake.at = TN_NEVER;
@@ -190,6 +191,11 @@ static void step_session(struct tn_candidate *candidate, const struct tn_session
     }
 }
 
+static void session_gone(struct tn_candidate *candidate)
+{
+    step_session(candidate, &(struct tn_session_event) { .kind = TN_SESSION_EV_GONE });
+}
+
 static void open_session(struct tn_candidate *candidate)
 {
     candidate->reopen_at = TN_NEVER;
@@ -265,6 +271,13 @@ void tn_candidate_open(struct tn_candidate *candidate, tenure_ns now)
     open_session(candidate);
 }
 
+void tn_candidate_expire(struct tn_candidate *candidate, tenure_ns now)
+{
+    begin(candidate, now);
+    session_gone(candidate);
+    end(candidate);
+}
+
 void tn_candidate_close(struct tn_candidate *candidate, tenure_ns now)
 {
     candidate->closed = true;
@@ -277,7 +290,7 @@ void tn_candidate_close(struct tn_candidate *candidate, tenure_ns now)
 void tn_candidate_wish(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
                        enum tn_claim_event_kind wish)
 {
-    TN_ASSERT(wish >= TN_CLAIM_EV_CAMPAIGN && wish <= TN_CLAIM_EV_CHECK_IN);
+    TN_ASSERT(wish >= TN_CLAIM_EV_CAMPAIGN && wish <= TN_CLAIM_EV_OBSERVE);
     begin(candidate, now);
     step_claim(candidate, seat, &(struct tn_claim_event) { .kind = wish });
     end(candidate);
@@ -335,11 +348,6 @@ static void answer_session(struct tn_candidate *candidate, const struct tn_reque
     step_session(candidate, &heard);
     if (heard.kind == TN_SESSION_EV_OK)
         compare_counts(candidate, response->held);
-}
-
-static void session_gone(struct tn_candidate *candidate)
-{
-    step_session(candidate, &(struct tn_session_event) { .kind = TN_SESSION_EV_GONE });
 }
 
 static void answer_acquire(struct tn_candidate *candidate, const struct tn_request *request,

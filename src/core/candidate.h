@@ -100,8 +100,10 @@ void tn_candidate_init(struct tn_candidate *candidate, const struct tn_plan *pla
                        const struct tn_claim_config *config, bool waits,
                        const struct tn_candidate_host *host, void *arg, uint64_t seed);
 
-/* Take a seat, not campaigning yet. @seat is borrowed until tn_candidate_remove. */
-void tn_candidate_add(struct tn_candidate *candidate, struct tn_seat *seat);
+/* Take a seat, not campaigning yet. @seat is borrowed until tn_candidate_remove, and so is @config,
+ * which replaces the one given to init for this seat unless it is NULL. */
+void tn_candidate_add(struct tn_candidate *candidate, struct tn_seat *seat,
+                      const struct tn_claim_config *config);
 
 /* Give it up, in whatever state; answers that still come for it must not be passed on. */
 void tn_candidate_remove(struct tn_candidate *candidate, struct tn_seat *seat);
@@ -109,10 +111,13 @@ void tn_candidate_remove(struct tn_candidate *candidate, struct tn_seat *seat);
 /* Open the first session. */
 void tn_candidate_open(struct tn_candidate *candidate, tenure_ns now);
 
+/* Somebody has seen the deadline pass, whatever was heard since: the session is over (P6). */
+void tn_candidate_expire(struct tn_candidate *candidate, tenure_ns now);
+
 /* Close the session and open no other; every term was released, or dies with it. */
 void tn_candidate_close(struct tn_candidate *candidate, tenure_ns now);
 
-/* The application's word on one seat: CAMPAIGN to CHECK_IN. */
+/* The application's word on one seat: CAMPAIGN to OBSERVE. */
 void tn_candidate_wish(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
                        enum tn_claim_event_kind wish);
 

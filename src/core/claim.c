@@ -56,6 +56,12 @@ static tenure_ns jittered(struct tn_claim *claim, tenure_ns span)
     return tn_plan_jittered(&claim->prng, span, claim->config->jitter_ppm);
 }
 
+/* How long to rely on a store that tells. */
+static tenure_ns queue_poll(const struct tn_claim *claim)
+{
+    return claim->config->queue_poll > 0 ? claim->config->queue_poll : claim->config->poll_every;
+}
+
 static void read_record(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     add(out, TN_CLAIM_DO_READ)->read = ++claim->reads;
@@ -122,7 +128,7 @@ static void finish(struct tn_claim *claim)
         claim->give_up_at = TN_NEVER;
     } else {
         watch(claim, false, wait);
-        if (!wants(claim) && !claim->unsettled)
+        if (!wants(claim) && !claim->unsettled && !claim->observing)
             claim->retry_at = TN_NEVER; /* Nothing to wait for. */
     }
 }
@@ -321,8 +327,11 @@ static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_acti
 static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *event,
                         struct tn_claim_actions *out)
 {
-    if (event->token < claim->leader_token ||
-        (event->token == claim->leader_token && event->held == claim->leader_held))
+    bool asked = claim->observing && !claim->informed; /* Also "nobody yet" is an answer. */
+
+    claim->informed = true;
+    if (!asked && (event->token < claim->leader_token ||
+                   (event->token == claim->leader_token && event->held == claim->leader_held)))
         return; /* Older than what was told, or the same. */
     claim->hurried = false;
     claim->leader_token = event->token;
@@ -389,6 +398,13 @@ static void failed(struct tn_claim *claim, struct tn_claim_actions *out)
         claim->retry_at = claim->now + jittered(claim, claim->config->backoff);
 }
 
+/* Who leads? Again after a while, sooner when there was no answer. */
+static void look(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    watch(claim, claim->queued, claim->informed ? queue_poll(claim) : claim->config->poll_every);
+    read_record(claim, out);
+}
+
 /* The retry or poll is due. */
 static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
 {
@@ -402,6 +418,8 @@ static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
         } else if (wants(claim) || claim->unsettled) {
             watch(claim, claim->queued, claim->config->poll_every);
             read_record(claim, out);
+        } else if (claim->observing) {
+            look(claim, out);
         }
         break;
     case TN_CLAIM_ACQUIRING:
@@ -455,6 +473,8 @@ static void campaign(struct tn_claim *claim, struct tn_claim_actions *out)
         } else {
             acquire(claim, out);
         }
+    } else if (claim->state == TN_CLAIM_WATCHING && claim->observing && !claim->queued) {
+        look(claim, out);
     }
 }
 
@@ -478,6 +498,10 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
         break;
     case TN_CLAIM_EV_DRAINED:
         drained(claim, out);
+        break;
+    case TN_CLAIM_EV_OBSERVE:
+        claim->observing = true;
+        campaign(claim, out);
         break;
     case TN_CLAIM_EV_CHECK_IN:
         if (claim->check_in_by != TN_NEVER && claim->now < claim->check_in_by)
@@ -510,7 +534,7 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
         break;
     case TN_CLAIM_EV_QUEUED:
         if (ours && claim->state == TN_CLAIM_ACQUIRING)
-            watch(claim, true, claim->config->poll_every);
+            watch(claim, true, queue_poll(claim));
         break;
     case TN_CLAIM_EV_HELD:
         if (ours && claim->state == TN_CLAIM_ACQUIRING)

@@ -43,6 +43,7 @@ struct tn_claim_config {
     tenure_ns attempt_timeout; /* An unanswered request is repeated after this. */
     tenure_ns backoff;         /* And a refused or failed one after this. */
     tenure_ns poll_every;      /* Backstop for lost wake-ups. */
+    tenure_ns queue_poll;      /* The same while queued in a store that tells; 0: poll_every. */
     tenure_ns drain_timeout;   /* Draining longer than this counts as a stall. */
     tenure_ns stall_after;     /* The work loop must check in this often; 0: it need not. */
     tenure_ns raise_timeout;   /* Fences that are not up by then cost the grant. */
@@ -60,6 +61,7 @@ enum tn_claim_event_kind {
     TN_CLAIM_EV_NOT_READY, /* Could not: does not acquire, leaves the queue, keeps a term it has. */
     TN_CLAIM_EV_DRAINED,   /* The work has stopped. */
     TN_CLAIM_EV_CHECK_IN,  /* The work loop is alive. */
+    TN_CLAIM_EV_OBSERVE,   /* Wants to hear who leads, though it may never campaign. */
     /* From the session. */
     TN_CLAIM_EV_SESSION_LIVE,
     TN_CLAIM_EV_SESSION_LOST,
@@ -134,6 +136,8 @@ struct tn_claim {
     bool hurried; /* Asked again at once, because of the vacancy told last. */
     bool campaigning;
     bool ready;
+    bool observing;
+    bool informed;  /* Has heard who leads. */
     bool queued;    /* WATCHING: in the store's queue, which wakes us. */
     bool lost;      /* P6: the present term is over, latched. */
     bool refused;   /* The present grant was not taken. */

@@ -63,14 +63,15 @@ struct tn_guardian {
     tenure_ns reaped_at;
     pid_t command; /* 0: not known. */
     int status;
-    int ended_by;   /* The signal that ended the guardian. */
-    bool exited;    /* The command's end was reported. */
-    bool killed;    /* The guardian, by us. */
-    bool dead;      /* The guardian is. */
-    bool gone;      /* It is reaped, too. */
-    bool lost;      /* It died before its work was done. */
-    bool tree_gone; /* Nothing of the tree is left. */
-    bool done;      /* REAPED was delivered. */
+    int ended_by;     /* The signal that ended the guardian. */
+    bool exited;      /* The command's end was reported. */
+    bool was_stopped; /* The guardian, before anything had ended the term. */
+    bool killed;      /* The guardian, by us. */
+    bool dead;        /* The guardian is. */
+    bool gone;        /* It is reaped, too. */
+    bool lost;        /* It died before its work was done. */
+    bool tree_gone;   /* Nothing of the tree is left. */
+    bool done;        /* REAPED was delivered. */
 };
 
 static struct tn_guardian *guardians;
@@ -317,6 +318,8 @@ static void wait_for(struct tn_guardian *g)
         /* Somebody else has reaped it, against the rules; it is gone all the same. */
         g->gone = errno == ECHILD;
     } else if (info.si_pid == g->pid && info.si_code == CLD_STOPPED) {
+        /* It will report the stop as one that was asked for; but nobody has. */
+        g->was_stopped = g->was_stopped || g->stop_began == TN_NEVER;
         tn_guardian_stop(g);
         (void)kill(g->pid, SIGCONT);
     } else if (info.si_pid == g->pid) {
@@ -367,6 +370,8 @@ static bool hear(struct tn_guardian *g, const struct tn_record *record,
     case TN_GUARDIAN_STOPPING:
         if (record->at < g->stop_began)
             g->stop_began = record->at;
+        if (g->was_stopped && record->value == TN_REASON_ASKED)
+            event->value = TN_REASON_GUARDIAN_STOPPED;
         break;
     case TN_GUARDIAN_EXITED:
         g->exited = true;

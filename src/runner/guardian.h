@@ -67,6 +67,7 @@ enum tn_guardian_reason {
     TN_REASON_DEADLINE,        /* D - K - G came. */
     TN_REASON_SUPERVISOR_GONE, /* Nobody is there to read this one. */
     TN_REASON_SUPERVISOR_STOPPED, /* The supervisor was stopped while the command went on. */
+    TN_REASON_GUARDIAN_STOPPED,   /* The guardian was stopped, and continued by the supervisor. */
 };
 
 struct tn_guardian_event {

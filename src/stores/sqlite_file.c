@@ -165,12 +165,31 @@ out:
     return rc;
 }
 
+/* A journal without its file. SQLite would play an old one back into a new file. And one that is
+ * done with, which every store keeps beside it, means that there was a store: to begin again with
+ * token 1 would break P2, and to call its names free would be a guess. */
+static int check_remains(const char *path, struct tn_text *reterr)
+{
+    char journal[PATH_MAX + 16];
+    struct stat st;
+
+    (void)snprintf(journal, sizeof journal, "%s-journal", path);
+    if (lstat(journal, &st) != 0 || lstat(path, &st) == 0)
+        return 0;
+    return refuse(TENURE_E_DAMAGED, path,
+                  "the file is gone, but its journal is there: put the file back, or remove the "
+                  "journal too and begin again with token 1",
+                  reterr);
+}
+
 int tn_sqlite_check(const char *path, struct tn_text *reterr)
 {
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fd < 0 && errno == ENOENT)
-        return refuse(TENURE_E_NOT_HELD, path, "there is no such file", reterr);
+    if (fd < 0 && errno == ENOENT) {
+        int rc = check_remains(path, reterr);
+        return rc < 0 ? rc : refuse(TENURE_E_NOT_HELD, path, "there is no such file", reterr);
+    }
     if (fd < 0)
         return refuse_errno(path, errno, reterr);
     int rc = check_node(fd, path, reterr);
@@ -203,23 +222,6 @@ int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr)
 }
 
 /* --- A new store ---------------------------------------------------------------------------- */
-
-/* SQLite would play an old journal back into the new file. And one that is done with, which every
- * store keeps beside it, means that there was a store: to begin again with token 1 would break P2.
- * */
-static int check_remains(const char *path, struct tn_text *reterr)
-{
-    char journal[PATH_MAX + 16];
-    struct stat st;
-
-    (void)snprintf(journal, sizeof journal, "%s-journal", path);
-    if (lstat(journal, &st) != 0 || lstat(path, &st) == 0)
-        return 0;
-    return refuse(TENURE_E_DAMAGED, path,
-                  "the file is gone, but its journal is there: put the file back, or remove the "
-                  "journal too and begin again with token 1",
-                  reterr);
-}
 
 static int fill(const char *path, struct tn_text *reterr)
 {

@@ -251,19 +251,6 @@ static void roll_back(struct tn_sqlite *store)
     store->adopted = false;
 }
 
-static int fail(struct tn_sqlite *store, struct tn_text *reterr)
-{
-    int rc = store->failed;
-    const char *detail = sqlite3_errstr(rc);
-
-    /* What SQLite has to say is more exact when its last error is this one. */
-    if (sqlite3_extended_errcode(store->db) == rc)
-        detail = sqlite3_errmsg(store->db);
-    int code = tn_sql_error(store->path, rc, detail, reterr);
-    roll_back(store);
-    return code;
-}
-
 /* A file that was removed or replaced is another store now; going on in the old one would make two
  * authorities. */
 static bool has_moved(struct tn_sqlite *store)
@@ -272,6 +259,28 @@ static bool has_moved(struct tn_sqlite *store)
 
     int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     return rc != SQLITE_OK || moved != 0;
+}
+
+static int fail_moved(const struct tn_sqlite *store, struct tn_text *reterr)
+{
+    tn_text_escape(reterr, store->path, strlen(store->path));
+    tn_text_add(reterr, ": the file was removed or replaced while it was in use");
+    return TENURE_E_UNAVAILABLE;
+}
+
+static int fail(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    int rc = store->failed;
+    const char *detail = sqlite3_errstr(rc);
+
+    /* What SQLite has to say is more exact when its last error is this one. */
+    if (sqlite3_extended_errcode(store->db) == rc)
+        detail = sqlite3_errmsg(store->db);
+    /* Without its file SQLite fails in one way or another; this is the one that helps. */
+    bool moved = (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
+    int code = moved ? fail_moved(store, reterr) : tn_sql_error(store->path, rc, detail, reterr);
+    roll_back(store);
+    return code;
 }
 
 int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr)
@@ -284,9 +293,7 @@ int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr)
         return fail(store, reterr);
     if (has_moved(store)) {
         roll_back(store);
-        tn_text_escape(reterr, store->path, strlen(store->path));
-        tn_text_add(reterr, ": the file was removed or replaced while it was in use");
-        return TENURE_E_UNAVAILABLE;
+        return fail_moved(store, reterr);
     }
     store->now = tn_clock_now(&store->clock);
     if (!store->adopted)

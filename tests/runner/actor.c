@@ -4,6 +4,7 @@
  *
  * Every 2 ms each process of the actor appends CLOCK_BOOTTIME as eight bytes to FILE, so the last
  * one tells until when the tree acted. The words are obeyed in order, then it beats:
+ *   record     from here on write the records of acts.h instead, and live up to two minutes
  *   ignore     ignore SIGTERM, as will all that is forked from here
  *   term=N     exit with N on SIGTERM
  *   usr1=N     exit with N on SIGUSR1
@@ -27,8 +28,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/runner/acts.h"
+
 static int file;
 static int64_t born;
+static int64_t life = 10000000000;
+static struct act act; /* With a candidate in it when records are written. */
 
 static int64_t boottime(void)
 {
@@ -38,12 +43,40 @@ static int64_t boottime(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+static void record(enum act_kind kind)
+{
+    act.kind = (uint16_t)kind;
+    act.pid = getpid();
+    act.at = boottime();
+    if (write(file, &act, sizeof act) != (ssize_t)sizeof act || act.at - born > life)
+        _exit(99);
+}
+
 static void beat(void)
 {
     int64_t now = boottime();
 
-    if (write(file, &now, sizeof now) != (ssize_t)sizeof now || now - born > 10000000000)
+    if (act.candidate != 0)
+        record(ACT_ACTING);
+    else if (write(file, &now, sizeof now) != (ssize_t)sizeof now || now - born > life)
         _exit(99);
+}
+
+static uint64_t number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+static void begin_records(void)
+{
+    act.candidate = (uint16_t)number_in(ACTS_CANDIDATE);
+    act.token = number_in("TENURE_TOKEN");
+    life = 120000000000;
+    if (act.candidate == 0)
+        _exit(98);
+    record(ACT_STARTED);
 }
 
 static void pause_us(long us)
@@ -69,6 +102,8 @@ static int exit_with;
 static void on_signal(int signo)
 {
     (void)signo;
+    if (act.candidate != 0)
+        record(ACT_ENDED);
     _exit(exit_with);
 }
 
@@ -125,7 +160,9 @@ static void obey(const char *word)
     const char *equals = strchr(word, '=');
     long value = equals != NULL ? strtol(equals + 1, NULL, 10) : 0;
 
-    if (strcmp(word, "ignore") == 0) {
+    if (strcmp(word, "record") == 0) {
+        begin_records();
+    } else if (strcmp(word, "ignore") == 0) {
         (void)signal(SIGTERM, SIG_IGN);
     } else if (strncmp(word, "term=", 5) == 0 || strncmp(word, "usr1=", 5) == 0) {
         exit_with = (int)value;

@@ -448,7 +448,7 @@ TEST(a_stopped_guardian_ends_the_term)
     tenure_ns stopped_at = tn_boottime();
     struct stage_result result = close_and_check(&stage);
     check_both(&stage, &result);
-    CHECK_EQ_I64(stage.shared->reason, TN_REASON_ASKED);
+    CHECK_EQ_I64(stage.shared->reason, TN_REASON_GUARDIAN_STOPPED);
     CHECK(result.last_beat <= stopped_at + stage.grace + TN_SEC(1));
 }
 

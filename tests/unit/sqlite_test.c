@@ -681,9 +681,13 @@ TEST(a_file_that_goes_while_in_use_ends_the_store)
     struct tn_sqlite *store = open_on("boot");
     CHECK_EQ_I64(unlink(path), 0);
     check_failing_acquire(store, TENURE_E_UNAVAILABLE);
-    /* Gone, but its journal tells that it was there: nobody begins again with token 1. */
+    CHECK(strstr(error_text, "removed or replaced while it was in use") != NULL);
+    /* Gone, but its journal tells that it was there: nobody begins again with token 1, and nobody
+     * takes its names for free. */
     struct tn_sqlite *second = NULL;
     CHECK_EQ_I64(try_open(path, "boot", true, &second), TENURE_E_DAMAGED);
+    CHECK(strstr(error_text, "its journal is there") != NULL);
+    CHECK_EQ_I64(try_open(path, "boot", false, &second), TENURE_E_DAMAGED);
     CHECK(strstr(error_text, "its journal is there") != NULL);
     write_file(path, content, len);
     check_failing_acquire(store, TENURE_E_UNAVAILABLE);

@@ -1,0 +1,222 @@
+/* tenure.h - lead, and know to the nanosecond for how long.
+ *
+ * Open a store, campaign for a name, and do the work while tenure_token() is not 0:
+ *
+ *     struct tenure *tenure;
+ *     struct tenure_election *election;
+ *     struct tenure_campaign campaign = { .size = sizeof campaign, .callback = hear };
+ *     int rc = tenure_open(NULL, NULL, &tenure, NULL);
+ *     if (rc == 0)
+ *         rc = tenure_campaign(tenure, "nightly-report", &campaign, &election);
+ *     while ((token = tenure_token(election)) != 0)
+ *         write_something(token);
+ *
+ * One handle is one session: a single thread of its own renews it, however many names it campaigns
+ * for. Deadlines count from the moment a renewal was sent, on a clock that also runs in suspend,
+ * and lie before the store can give the lease away; nothing has to be in time for that, neither a
+ * callback, nor the thread, nor the network. What a deadline cannot do is stop a write that is
+ * already under way: hand the token to the receiver and let it refuse older ones (tenure/fence.h).
+ *
+ * Threads: any call from any thread and from within callbacks, unless it says otherwise.
+ * Callbacks: one at a time per handle, on a second thread, so that one which blocks delays the
+ *   callbacks behind it and nothing else; or, with TENURE_OWN_LOOP, within tenure_dispatch.
+ * Errors: 0 or a negative code of tenure/error.h; nothing is printed, nothing exits.
+ * Fork: in a forked child every handle is inert: tokens are 0, calls give TENURE_E_CLOSED. */
+#ifndef TENURE_TENURE_H
+#define TENURE_TENURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tenure/error.h"
+#include "tenure/time.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tenure;          /* A store, a session in it, and the thread that keeps it alive. */
+struct tenure_election; /* One name that this process campaigns for, or observes. */
+
+enum { TENURE_ID_MAX = 255, TENURE_ERROR_TEXT = 200 };
+
+/* What went wrong, for people: one line, no full stop. */
+struct tenure_error {
+    int code; /* As returned. */
+    char text[TENURE_ERROR_TEXT];
+};
+
+/* --- The session ------------------------------------------------------------------------------ */
+
+enum tenure_flags {
+    TENURE_OWN_LOOP = 1, /* No thread for callbacks: watch tenure_fd, call tenure_dispatch. */
+};
+
+/* All zero but for the size: the defaults. */
+struct tenure_options {
+    size_t size;      /* sizeof(struct tenure_options): says which members there are. */
+    const char *id;   /* A label, to tell who leads; NULL: host-pid. Proves nothing. */
+    tenure_ns ttl;    /* How long a lease outlives its last renewal, 1 s to 24 h; 0: 15 s. */
+    tenure_ns grace;  /* How long work takes to stop; 0: TTL/5, at most 5 s. */
+    uint32_t rho_ppm; /* How wrong the rate of a clock may be, in millionths; 0: 100000. */
+    unsigned flags;   /* enum tenure_flags. */
+};
+
+/* Open the store at @url and a session in it, and start the thread that keeps it alive.
+ * @url: sqlite:PATH, memory:NAME; NULL: TENURE_STORE of the environment, else a file in the user's
+ * state directory. A store that is there but does not answer is no error: the session opens when it
+ * does. @options may be NULL; it and the strings are copied. @reterr may be NULL.
+ * Returns 0 and the handle, to be given to tenure_close. Otherwise nothing is left behind:
+ * TENURE_E_INVALID      the URL, the id, or numbers that break a promise: see `tenure plan`;
+ * TENURE_E_DENIED       the store belongs to somebody else;
+ * TENURE_E_DAMAGED      the file is no store, or a damaged one; it was not touched;
+ * TENURE_E_UNSUPPORTED  not in this build, a newer format, or a kernel that is too old;
+ * TENURE_E_UNAVAILABLE  no descriptors, no thread, no disk;
+ * TENURE_E_NOMEM. */
+TENURE_API TENURE_MUST_USE int tenure_open(const char *url, const struct tenure_options *options,
+                                           struct tenure **ret_tenure, struct tenure_error *reterr);
+
+/* Give back every lease and end the session. All work must have stopped. All elections of the
+ * handle are freed with it, and no callback runs any more once this returns; from within a callback
+ * it returns at once and the rest happens behind that callback. Takes NULL.
+ * Blocks for the store's answer, at most for a third of the TTL.
+ * Returns 0: the leases are free. TENURE_E_TIMEOUT, TENURE_E_UNAVAILABLE: the store did not take
+ * them back; they are free when the TTL is over. The handle is gone in any case. */
+TENURE_API int tenure_close(struct tenure *tenure);
+
+/* With TENURE_OWN_LOOP: a descriptor that is readable when tenure_dispatch has something to do. It
+ * stays the handle's; do not read or close it. -1 without that flag, and in a forked child. */
+TENURE_API int tenure_fd(const struct tenure *tenure);
+
+/* With TENURE_OWN_LOOP: run the callbacks that are due, on this thread. Never waits for one.
+ * Returns how many ran, or TENURE_E_INVALID without that flag, TENURE_E_CLOSED when one of them
+ * closed the handle: then it is gone. */
+TENURE_API int tenure_dispatch(struct tenure *tenure);
+
+/* Whether the store answers: 0, or the code of the last operation, told in @reterr (may be NULL).
+ * TENURE_E_TIMEOUT before the first answer. Never blocks. */
+TENURE_API int tenure_health(struct tenure *tenure, struct tenure_error *reterr);
+
+/* --- Elections -------------------------------------------------------------------------------- */
+
+enum tenure_event_kind {
+    TENURE_WON = 1,  /* The term of @token begins. */
+    TENURE_JEOPARDY, /* A renewal is overdue; the term is still valid. */
+    TENURE_SAFE,     /* And came through. */
+    TENURE_STOP,     /* tenure_resign was called: stop the work, then call tenure_drained. */
+    TENURE_LOST, /* The term of @token is over, for @reason: stop at once, then tenure_drained. */
+    TENURE_REFUSED, /* A grant was not taken, for @reason; there was no term. */
+    TENURE_LEADER,  /* @leader leads with @token. */
+    TENURE_VACANT,  /* Nobody leads; @token was the last. */
+    TENURE_RENEWED, /* With TENURE_TELL_RENEWED: tenure_deadline has moved. */
+    TENURE_HEALTH,  /* With TENURE_TELL_HEALTH: tenure_health has changed, from good or to it. */
+};
+
+/* Why a term ended, or did not begin. */
+enum tenure_reason {
+    TENURE_REASON_NONE,
+    TENURE_REASON_EXPIRED,         /* No renewal came through in time. */
+    TENURE_REASON_REVOKED,         /* An operator took the lease away. */
+    TENURE_REASON_RELEASED,        /* It was given back. */
+    TENURE_REASON_STALLED,         /* No check-in, or no tenure_drained, in time. */
+    TENURE_REASON_TOKEN_REGRESSED, /* The store went back in time. */
+    TENURE_REASON_FENCE,           /* A fence could not be raised. */
+    TENURE_REASON_CLOSED,          /* The session was closed. */
+};
+
+struct tenure_event {
+    enum tenure_event_kind kind;
+    enum tenure_reason reason; /* LOST, REFUSED. */
+    uint64_t token;
+    const char *leader; /* LEADER: the label of who leads. Good during the callback, never NULL. */
+    const char *detail; /* LOST, REFUSED: what the store or the fence said last, for people. */
+};
+
+/* WON and LOST alternate strictly per election, beginning with WON. A term that ended before its
+ * WON could be told is not told at all. Of several changes of the leader the last one is told. */
+typedef void tenure_callback(struct tenure_election *election, const struct tenure_event *event,
+                             void *arg);
+
+enum tenure_campaign_flags {
+    TENURE_DRAINED_ON_RETURN = 1, /* When the callback returns from STOP or LOST, the work has
+                                     stopped: tenure_drained need not be called. */
+    TENURE_NOT_READY = 2,         /* Wait for tenure_ready(election, true). */
+    TENURE_TELL_RENEWED = 4,
+    TENURE_TELL_HEALTH = 8,
+};
+
+/* All zero but for the size: the defaults. */
+struct tenure_campaign {
+    size_t size;
+    tenure_callback *callback; /* NULL: poll tenure_token. */
+    void *arg;
+    tenure_ns
+        stall_after; /* The term ends when tenure_check_in stays out so long; 0: it need not. */
+    tenure_ns grace; /* For this election; 0: that of the session. */
+    unsigned flags;  /* enum tenure_campaign_flags. */
+    const char *const
+        *fences; /* URL#RESOURCE, NULL behind the last: raised before WON. May be NULL. */
+};
+
+/* Campaign for @name, term after term, until tenure_resign or tenure_leave. @campaign may be NULL;
+ * it and the strings are copied. The first callback may run before this returns.
+ * Returns 0 and the election, to be given to tenure_leave or freed by tenure_close.
+ * TENURE_E_INVALID (the name, a fence, or a grace that breaks P8), TENURE_E_NOMEM,
+ * TENURE_E_UNSUPPORTED (a fence that is not in this build), TENURE_E_CLOSED. */
+TENURE_API TENURE_MUST_USE int tenure_campaign(struct tenure *tenure, const char *name,
+                                               const struct tenure_campaign *campaign,
+                                               struct tenure_election **ret_election);
+
+/* Only hear who leads @name: LEADER and VACANT. Otherwise as tenure_campaign. */
+TENURE_API TENURE_MUST_USE int tenure_observe(struct tenure *tenure, const char *name,
+                                              tenure_callback *callback, void *arg,
+                                              struct tenure_election **ret_election);
+
+/* The token while the term is valid this very instant, otherwise 0: not leading, or no longer.
+ * Once it was 0 in a term, it stays 0 until the next WON. Lock-free, async-signal-safe, in tens of
+ * nanoseconds: ask before each write, and send the token with it. Takes NULL. */
+TENURE_API uint64_t tenure_token(const struct tenure_election *election);
+
+/* The instant of CLOCK_BOOTTIME at which the term ends unless it is renewed; 0 when not leading.
+ * Lock-free, async-signal-safe. */
+TENURE_API tenure_ns tenure_deadline(const struct tenure_election *election);
+
+/* Step down: STOP is told, then LOST (released) when the work has drained, and the next candidate
+ * leads at once. Not leading, stop waiting. No further campaign until tenure_stand.
+ * 0 or TENURE_E_CLOSED. */
+TENURE_API int tenure_resign(struct tenure_election *election);
+
+/* Campaign again after tenure_resign. 0 or TENURE_E_CLOSED. */
+TENURE_API int tenure_stand(struct tenure_election *election);
+
+/* The work of the last term has stopped: only now is its lease given back, and only now can there
+ * be another term. Also ends a term whose work is simply done. 0 or TENURE_E_CLOSED. */
+TENURE_API int tenure_drained(struct tenure_election *election);
+
+/* Whether the process could lead at once. While it is not, it does not acquire and leaves the
+ * queue; a term that it has goes on. 0 or TENURE_E_CLOSED. */
+TENURE_API int tenure_ready(struct tenure_election *election, bool ready);
+
+/* The work loop is alive (see stall_after). 0 or TENURE_E_CLOSED. */
+TENURE_API int tenure_check_in(struct tenure_election *election);
+
+/* End the election and free it; the work must have stopped. A lease it has is given back. No
+ * callback of it runs any more once this returns, unless this is called from within one.
+ * Takes NULL. */
+TENURE_API void tenure_leave(struct tenure_election *election);
+
+/* The name, as long as the election is. */
+TENURE_API const char *tenure_name(const struct tenure_election *election);
+
+/* The word for @reason, as the command prints it: "expired", "revoked", ... Never NULL. */
+TENURE_API const char *tenure_reason_text(enum tenure_reason reason);
+
+/* The version of the library, such as "0.1.0". */
+TENURE_API const char *tenure_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

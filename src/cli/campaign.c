@@ -1,0 +1,137 @@
+/* campaign.c - a session for `run`, `elect` and `watch`; campaign.h has the contract. */
+#define _GNU_SOURCE
+#include "cli/campaign.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/duration.h"
+#include "base/time.h"
+#include "runner/os.h"
+
+#define RETRY_EVERY TN_MS(250)
+#define EXTRA_MOST 4
+
+static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_words *words)
+{
+    tn_plan_init(&campaign->plan, words->ttl);
+    tn_plan_turn(&campaign->plan, TN_KNOB_RHO, words->rho_ppm);
+    if (words->grace >= 0)
+        tn_plan_turn(&campaign->plan, TN_KNOB_GRACE, words->grace);
+    return tn_cli_check_plan(campaign->verb, &campaign->plan);
+}
+
+static int open_session(struct tn_campaign *campaign, const struct tn_campaign_words *words)
+{
+    struct tenure_options options = { .size = sizeof options,
+                                      .id = campaign->label,
+                                      .ttl = words->ttl,
+                                      .rho_ppm = words->rho_ppm,
+                                      .flags = TENURE_OWN_LOOP };
+    struct tenure_error error;
+    int rc;
+
+    for (;;) {
+        rc = tenure_open(words->url, &options, &campaign->tenure, &error);
+        /* Without --wait a store that cannot even be opened is told at once: it is a mistake far
+         * more often than an outage. One that fails later is waited for. */
+        if (rc != TENURE_E_UNAVAILABLE || campaign->wait < 0 ||
+            tn_boottime() - campaign->started >= campaign->wait)
+            break;
+        tn_clock_pause(RETRY_EVERY);
+    }
+    return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;
+}
+
+int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,
+                     const struct tn_campaign_words *words)
+{
+    *campaign = (struct tn_campaign) { .verb = verb,
+                                       .name = name,
+                                       .wait = words->wait,
+                                       .started = tn_boottime(),
+                                       .signals = -1,
+                                       .timer = -1 };
+    int status = tn_cli_label(verb, words->id, campaign->label);
+    if (status < 0)
+        status = check_numbers(campaign, words);
+    if (status < 0)
+        status = open_session(campaign, words);
+    if (status >= 0)
+        return status;
+    campaign->timer = tn_fd_above_streams(tn_timer_open());
+    if (campaign->timer < 0)
+        return tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "out of descriptors: %s", strerror(errno));
+    return -1;
+}
+
+int tn_campaign_signals(struct tn_campaign *campaign, bool all)
+{
+    static const int numbers[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2 };
+    struct sigaction action;
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < (all ? 6 : 4); i++)
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            (void)sigaddset(&set, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    campaign->signals = tn_fd_above_streams(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (campaign->signals < 0)
+        return tn_cli_fail(TN_EXIT_UNAVAILABLE, campaign->verb, "out of descriptors: %s",
+                           strerror(errno));
+    return -1;
+}
+
+void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t extra_count,
+                      tenure_ns at)
+{
+    struct pollfd fds[3 + EXTRA_MOST] = {
+        { .fd = campaign->signals, .events = POLLIN },
+        { .fd = campaign->timer, .events = POLLIN },
+        { .fd = tenure_fd(campaign->tenure), .events = POLLIN },
+    };
+
+    TN_ASSERT(extra_count <= EXTRA_MOST);
+    for (size_t i = 0; i < extra_count; i++)
+        fds[3 + i] = (struct pollfd) { .fd = extra[i], .events = POLLIN };
+    tn_timer_arm(campaign->timer, at);
+    (void)poll(fds, (nfds_t)(3 + extra_count), -1);
+    int count = tenure_dispatch(campaign->tenure);
+    TN_ASSERT(count >= 0);
+}
+
+int tn_campaign_not_acquired(struct tn_campaign *campaign)
+{
+    struct tenure_error error;
+    char buf[TN_DURATION_TEXT];
+
+    if (tenure_health(campaign->tenure, &error) != 0)
+        return tn_cli_store_fail(campaign->verb, TENURE_E_UNAVAILABLE, error.text);
+    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                       "%s was held by another for the whole %s", campaign->name,
+                       tn_cli_duration(buf, campaign->wait));
+}
+
+int tn_campaign_close(struct tn_campaign *campaign, bool held, int status)
+{
+    struct tenure_error error = { 0 };
+
+    if (campaign->tenure != NULL) {
+        int health = tenure_health(campaign->tenure, &error);
+        int rc = tenure_close(campaign->tenure);
+        if (rc < 0 && held)
+            status = tn_cli_fail(TN_EXIT_UNAVAILABLE, campaign->verb,
+                                 "%s could not be released; it is free when its TTL is over: %s",
+                                 campaign->name, health != 0 ? error.text : tenure_strerror(rc));
+    }
+    if (campaign->timer >= 0)
+        (void)close(campaign->timer);
+    if (campaign->signals >= 0)
+        (void)close(campaign->signals);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* campaign.h - what the verbs that campaign or watch share: their numbers, opening a session, the
+ * signals that end them, and one loop for all of it.
+ *
+ * The functions that can fail return -1 to go on, or the exit status after having said why in one
+ * line on stderr. Threads: the main thread only; the library's own do the renewing. */
+#ifndef TN_CLI_CAMPAIGN_H
+#define TN_CLI_CAMPAIGN_H
+
+#include <poll.h>
+
+#include "cli/store.h"
+#include "core/plan.h"
+#include "tenure/tenure.h"
+
+#define TN_CLI_WAIT_MAX TN_SEC(30 * 24 * 3600)
+
+/* What was asked for. */
+struct tn_campaign_words {
+    const char *url;
+    const char *id;
+    tenure_ns ttl, grace;
+    uint32_t rho_ppm;
+    tenure_ns wait; /* Negative: for ever. */
+};
+
+struct tn_campaign {
+    const char *verb;
+    const char *name;
+    struct tn_plan plan;
+    char label[TN_LABEL_MAX + 1];
+    tenure_ns wait;
+    tenure_ns started;
+    struct tenure *tenure;
+    int signals, timer;
+};
+
+#define TN_CAMPAIGN_OPTIONS(words_)                                                           \
+    TN_DURATION("ttl", 0, &(words_)->ttl, TN_TTL_MIN, TN_TTL_MAX, "15s",                      \
+                "how long the lease outlives its last renewal"),                              \
+        TN_RATE("rho", 0, &(words_)->rho_ppm, "0.1", "how wrong the rate of a clock may be"), \
+        TN_DURATION("wait", 0, &(words_)->wait, 0, TN_CLI_WAIT_MAX, "for ever",               \
+                    "give up after this long without leading"),                               \
+        TN_STRING("id", 'i', &(words_)->id, "ID", "host-pid", "a label, to tell who leads"),  \
+        TN_STORE(&(words_)->url)
+
+/* The defaults. */
+#define TN_CAMPAIGN_WORDS                                                   \
+    {                                                                       \
+        .ttl = TN_SEC(15), .grace = -1, .rho_ppm = TN_PPM / 10, .wait = -1, \
+    }
+
+/* Check the words and open a session. A store that is unavailable is tried again for the wait. */
+int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,
+                     const struct tn_campaign_words *words);
+
+/* Block the signals that end or steer the command, and read them from campaign->signals. SIGUSR1
+ * and SIGUSR2 only with @all. */
+int tn_campaign_signals(struct tn_campaign *campaign, bool all);
+
+/* Wait for a signal, the library, @extra (-1: none) or until @at; then run the callbacks. */
+void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t extra_count,
+                      tenure_ns at);
+
+/* Nobody led for the whole wait: say whose fault it was. Returns the exit status. */
+int tn_campaign_not_acquired(struct tn_campaign *campaign);
+
+/* Give everything back. Returns @status, or 69 when the store did not take back what is @held.
+ * Takes one that was never opened. */
+int tn_campaign_close(struct tn_campaign *campaign, bool held, int status);
+
+#endif

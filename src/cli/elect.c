@@ -1,0 +1,160 @@
+/* elect.c - `tenure elect NAME`: campaigns without a command; what happens is a line on stdout.
+ *
+ * Whoever reads the lines does the work: between "won" and "lost" it leads. A reader that is gone
+ * ends the term, and so does SIGTERM. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "cli/campaign.h"
+#include "cli/events.h"
+
+static const char about[] =
+    "Campaigns for NAME and prints what happens, one JSON object per line. To lead is up to who\n"
+    "reads it: between \"won\" and \"lost\" it may act, and passes the token on with what it "
+    "does.\n";
+static const char after[] =
+    "Events: won, lost, jeopardy (a renewal is overdue), safe (it came through), leader, vacant.\n"
+    "SIGTERM and SIGINT give the lease back; the next candidate leads at once.\n"
+    "\n"
+    "Examples:\n"
+    "  tenure elect nightly-report\n"
+    "      {\"event\":\"won\",\"name\":\"nightly-report\",\"holder\":\"web1-4711\",\"token\":7,"
+    "\"reason\":null}\n"
+    "  tenure elect --once --wait 1m nightly-report | ./on-change\n"
+    "\n"
+    "Exit status: 0 asked to stop, 64 bad usage, 69 store unavailable, 74 nobody reads, 75 not\n"
+    "acquired within --wait, 77 not permitted, 79 leadership lost (--once).\n";
+
+struct elect {
+    struct tn_campaign campaign;
+    struct tenure_election *election;
+    const char *name;
+    bool once;
+    bool json; /* Accepted and without meaning: it is always JSON. */
+    bool holds;
+    bool outage;
+    int status; /* -1: go on. */
+};
+
+static void tell_outage(struct elect *elect)
+{
+    struct tenure_error error;
+    bool ill = tenure_health(elect->campaign.tenure, &error) != 0;
+
+    if (ill && !elect->outage && elect->campaign.wait < 0)
+        (void)tn_cli_fail(0, "elect", "%s: no answer, asking again: %s", elect->name, error.text);
+    elect->outage = ill;
+}
+
+static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
+{
+    struct elect *elect = arg;
+
+    (void)election;
+    if (!tn_cli_event_print(elect->name, elect->campaign.label, event))
+        elect->status = TN_EXIT_IO;
+    if (event->kind == TENURE_WON) {
+        elect->holds = true;
+    } else if (event->kind == TENURE_LOST) {
+        elect->holds = false;
+        if (elect->once && elect->status < 0)
+            elect->status = TN_EXIT_LOST;
+    } else if (event->kind == TENURE_REFUSED) {
+        (void)tn_cli_fail(0, "elect", "%s: refused to lead with token %" PRIu64 ": %s", elect->name,
+                          event->token, tenure_reason_text(event->reason));
+    } else if (event->kind == TENURE_HEALTH) {
+        tell_outage(elect);
+    }
+}
+
+static void hear_signals(struct elect *elect)
+{
+    struct signalfd_siginfo info;
+
+    while (read(elect->campaign.signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (elect->status < 0)
+            elect->status = TN_EXIT_OK;
+}
+
+static tenure_ns give_up_at(const struct elect *elect)
+{
+    if (elect->campaign.wait < 0 || elect->holds)
+        return TN_NEVER;
+    return elect->campaign.started + elect->campaign.wait;
+}
+
+static int loop(struct elect *elect)
+{
+    while (elect->status < 0) {
+        tn_campaign_poll(&elect->campaign, NULL, 0, give_up_at(elect));
+        hear_signals(elect);
+        if (elect->status < 0 && tn_boottime() >= give_up_at(elect))
+            elect->status = tn_campaign_not_acquired(&elect->campaign);
+    }
+    return elect->status;
+}
+
+/* Its own last word: the term ends because we leave. */
+static int finish(struct elect *elect, int status)
+{
+    struct tenure_event lost = { .kind = TENURE_LOST,
+                                 .reason = TENURE_REASON_RELEASED,
+                                 .token = tenure_token(elect->election) };
+    bool held = elect->holds;
+
+    if (held && lost.token != 0)
+        (void)tn_cli_event_print(elect->name, elect->campaign.label, &lost);
+    return tn_campaign_close(&elect->campaign, held, status);
+}
+
+static int start_campaign(struct elect *elect)
+{
+    struct tenure_campaign campaign = {
+        .size = sizeof campaign,
+        .callback = hear,
+        .arg = elect,
+        .flags = TENURE_DRAINED_ON_RETURN | TENURE_TELL_HEALTH,
+    };
+    int rc = tenure_campaign(elect->campaign.tenure, elect->name, &campaign, &elect->election);
+
+    return rc < 0 ? tn_cli_store_fail("elect", rc, "") : -1;
+}
+
+int tn_cli_elect(int argc, char **argv)
+{
+    struct elect elect = { .status = -1 };
+    struct tn_campaign_words words = TN_CAMPAIGN_WORDS;
+    struct tn_option options[] = {
+        TN_CAMPAIGN_OPTIONS(&words),
+        TN_FLAG("once", 0, &elect.once, "exit when the term is lost, instead of waiting"),
+        TN_FLAG("json", 0, &elect.json, "as always: one JSON object per line"),
+    };
+    struct tn_command command = { .verb = "elect",
+                                  .words = "NAME",
+                                  .words_max = 1,
+                                  .about = about,
+                                  .after = after,
+                                  .options = options,
+                                  .option_count = sizeof options / sizeof options[0] };
+
+    int status = tn_cli_options(&command, argc, argv);
+    if (status < 0)
+        status = tn_cli_name(&command, &elect.name);
+    if (status >= 0)
+        return status;
+    (void)signal(SIGPIPE, SIG_IGN); /* A reader that is gone is told by the write. */
+    status = tn_campaign_open(&elect.campaign, "elect", elect.name, &words);
+    if (status < 0)
+        status = tn_campaign_signals(&elect.campaign, false);
+    if (status < 0)
+        status = start_campaign(&elect);
+    if (status < 0)
+        status = loop(&elect);
+    return finish(&elect, status);
+}

@@ -1,0 +1,60 @@
+/* events.c - an event as a line of JSON. */
+#include "cli/events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/text.h"
+
+/* The words that scripts rely on; NULL: not for them. */
+static const char *event_word(enum tenure_event_kind kind)
+{
+    switch (kind) {
+    case TENURE_WON:
+        return "won";
+    case TENURE_JEOPARDY:
+        return "jeopardy";
+    case TENURE_SAFE:
+        return "safe";
+    case TENURE_LOST:
+        return "lost";
+    case TENURE_LEADER:
+        return "leader";
+    case TENURE_VACANT:
+        return "vacant";
+    case TENURE_STOP:
+    case TENURE_REFUSED:
+    case TENURE_RENEWED:
+    case TENURE_HEALTH:
+        break;
+    }
+    return NULL;
+}
+
+bool tn_cli_event_print(const char *name, const char *label, const struct tenure_event *event)
+{
+    const char *word = event_word(event->kind);
+    const char *holder = event->kind == TENURE_LEADER ? event->leader : label;
+    char line[4096];
+    struct tn_text text;
+
+    if (word == NULL)
+        return true;
+    tn_text_init(&text, line, sizeof line);
+    tn_text_addf(&text, "{\"event\":\"%s\",\"name\":", word);
+    tn_json_string(&text, name, strlen(name));
+    tn_text_add(&text, ",\"holder\":");
+    if (event->kind == TENURE_VACANT)
+        tn_text_add(&text, "null");
+    else
+        tn_json_string(&text, holder, strlen(holder));
+    tn_text_addf(&text, ",\"token\":%" PRIu64 ",\"reason\":", event->token);
+    if (event->kind == TENURE_LOST)
+        tn_text_addf(&text, "\"%s\"}", tenure_reason_text(event->reason));
+    else
+        tn_text_add(&text, "null}");
+    TN_ASSERT(!tn_text_truncated(&text));
+    return printf("%s\n", line) > 0 && fflush(stdout) == 0;
+}

@@ -1,0 +1,13 @@
+/* events.h - what happens in an election, one JSON object per line, for `elect` and `watch`.
+ *
+ *     {"event":"won","name":"report","holder":"web1-4711","token":7,"reason":null} */
+#ifndef TN_CLI_EVENTS_H
+#define TN_CLI_EVENTS_H
+
+#include "tenure/tenure.h"
+
+/* Print @event of @name and flush. @label is our own. Events that scripts do not know of are left
+ * out. False: nobody reads any more. */
+bool tn_cli_event_print(const char *name, const char *label, const struct tenure_event *event);
+
+#endif

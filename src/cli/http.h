@@ -1,0 +1,37 @@
+/* http.h - answers "who leads?" for programs beside us: `tenure run --http ADDR`.
+ *
+ *     GET /         200 {"name":"<label of the leader>"}; an empty name while there is none
+ *     GET /healthz  200 while leading or cleanly following, otherwise 503
+ *
+ * Driven from the verb's own loop, no thread. Needs libmicrohttpd; built without it, opening says
+ * which package is missing. Threads: one at a time. */
+#ifndef TN_CLI_HTTP_H
+#define TN_CLI_HTTP_H
+
+#include <stdbool.h>
+
+#include "tenure/time.h"
+
+struct tn_http;
+
+/* What is told; the caller keeps it up to date, it is borrowed. */
+struct tn_http_state {
+    char leader[256];
+    bool healthy;
+};
+
+/* Listen on @address, HOST:PORT or :PORT (then on the loopback alone). @name is the election's.
+ * Returns -1 to go on, or the exit status after one line on stderr. */
+int tn_http_open(const char *verb, const char *address, const struct tn_http_state *state,
+                 struct tn_http **ret_http);
+
+/* Readable when tn_http_run has something to do; -1 for NULL. */
+int tn_http_fd(const struct tn_http *http);
+
+/* Answer what has come in. Never blocks. Takes NULL. */
+void tn_http_run(struct tn_http *http);
+
+/* Takes NULL. */
+void tn_http_close(struct tn_http *http);
+
+#endif

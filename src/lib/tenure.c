@@ -1,0 +1,565 @@
+/* tenure.c - the handle: a loop's thread that renews, a herald's thread that calls back, and how
+ * both begin and end.
+ *
+ * Happy path: tenure_open starts the two threads, tenure_dispatch (or the herald) hands out news,
+ * tenure_close gives the leases back and joins them. What can fail: opening, told by a code; later
+ * the store, told by tenure_health and by what becomes of the terms. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/duration.h"
+#include "lib/private.h"
+#include "runtime/timer.h"
+#include "stores/registry.h"
+
+/* Callbacks in one tenure_dispatch, so that a loop of the application's gets its turn. */
+#define DISPATCH_MOST 1000
+
+bool tn_lib_alive(const struct tenure *tenure)
+{
+    return atomic_load_explicit(&tenure->shared->alive, memory_order_acquire) != 0;
+}
+
+/* --- The deadline and the bell ---------------------------------------------------------------- */
+
+/* False when a reader has seen the present deadline pass. */
+static bool publish(struct tenure *tenure, tenure_ns deadline)
+{
+    tenure_ns expected = tenure->published;
+    bool good = true;
+
+    if (expected != 0 && deadline != 0)
+        good = atomic_compare_exchange_strong(&tenure->shared->deadline, &expected, deadline);
+    else
+        atomic_store_explicit(&tenure->shared->deadline, deadline, memory_order_release);
+    tenure->published = good ? deadline : 0;
+    tn_timer_arm(tenure->timer, tenure->published != 0 ? tenure->published : TN_NEVER);
+    return good;
+}
+
+static void tell_each(struct tenure *tenure, void (*tell)(struct tenure_election *election))
+{
+    if (tenure->listeners == 0)
+        return;
+    for (struct tn_seat *seat = tenure->driver.candidate.seats; seat != NULL; seat = seat->next)
+        tell((struct tenure_election *)(void *)seat);
+}
+
+static tenure_ns valid_until(const struct tenure *tenure)
+{
+    const struct tn_candidate *candidate = &tenure->driver.candidate;
+
+    return tn_session_valid(&candidate->session, candidate->now)
+               ? tn_session_deadline(&candidate->session)
+               : 0;
+}
+
+void tn_lib_settle(void *arg)
+{
+    struct tenure *tenure = arg;
+    uint64_t one = 1;
+
+    if (valid_until(tenure) != tenure->published) {
+        if (!publish(tenure, valid_until(tenure)))
+            tn_driver_expire(&tenure->driver);
+        else
+            tell_each(tenure, tn_election_renewed);
+    }
+    if (tenure->ill != (tenure->driver.error != 0)) {
+        tenure->ill = tenure->driver.error != 0;
+        tell_each(tenure, tn_election_health);
+    }
+    if (tenure->news == NULL || tenure->rung)
+        return;
+    tenure->rung = true;
+    ssize_t written = write(tenure->bell, &one, sizeof one);
+    (void)written; /* It cannot be full: it is emptied before it is rung again. */
+}
+
+/* --- Callbacks -------------------------------------------------------------------------------- */
+
+static struct tenure_election *take_news(struct tenure *tenure)
+{
+    struct tenure_election *election = tenure->news;
+
+    if (election == NULL)
+        return NULL;
+    tenure->news = election->news_next;
+    if (tenure->news == NULL)
+        tenure->news_end = &tenure->news;
+    election->has_news = false;
+    return election;
+}
+
+/* Lock held, but not while the callback runs. False: the election is gone. */
+static bool call(struct tenure *tenure, struct tenure_election *election,
+                 struct tenure_event *event)
+{
+    char leader[TENURE_ID_MAX + 1] = "", detail[TENURE_ERROR_TEXT];
+
+    if (election->callback != NULL) {
+        /* Copies, because without the lock the originals may change. */
+        if (event->kind == TENURE_LEADER && election->seat.leader_len > 0)
+            memcpy(leader, election->seat.leader, election->seat.leader_len);
+        (void)snprintf(detail, sizeof detail, "%s", event->detail);
+        event->leader = leader;
+        event->detail = detail;
+        tenure->calling = election;
+        tn_driver_unlock(&tenure->driver);
+        election->callback(election, event, election->arg);
+        tn_driver_lock(&tenure->driver);
+        tenure->calling = NULL;
+        (void)pthread_cond_broadcast(&tenure->returned);
+    }
+    if (election->left) {
+        if (election->dispose_later && !election->raising)
+            tn_election_free(election);
+        return false;
+    }
+    if (election->drained_on_return && !tenure->closing &&
+        (event->kind == TENURE_STOP || event->kind == TENURE_LOST))
+        tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_DRAINED);
+    return true;
+}
+
+static int hand_out(struct tenure *tenure)
+{
+    struct tenure_election *election;
+    struct tenure_event event;
+    int count = 0;
+
+    while (count < DISPATCH_MOST && !tenure->closing && (election = take_news(tenure)) != NULL) {
+        bool here = true;
+        if (election->unheard) {
+            election->unheard = false;
+            tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_DRAINED);
+        }
+        while (here && !tenure->closing && tn_election_next(election, &event)) {
+            here = call(tenure, election, &event);
+            count++;
+        }
+    }
+    return count;
+}
+
+static int dispatch(struct tenure *tenure)
+{
+    uint64_t times;
+    int count = 0;
+
+    tn_driver_lock(&tenure->driver);
+    if (!tenure->dispatching) {
+        tenure->dispatching = true;
+        tenure->dispatcher = pthread_self();
+        tenure->rung = false;
+        ssize_t got = read(tenure->bell, &times, sizeof times);
+        (void)got; /* Empty is fine. */
+        got = read(tenure->timer, &times, sizeof times);
+        (void)got;
+        tn_driver_tick(&tenure->driver);
+        count = hand_out(tenure);
+        tenure->dispatching = false;
+    }
+    tn_driver_unlock(&tenure->driver);
+    return count;
+}
+
+/* --- Threads ---------------------------------------------------------------------------------- */
+
+static void *run_loop(void *arg)
+{
+    struct tenure *tenure = arg;
+
+    (void)uv_run(&tenure->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static int finish(struct tenure *tenure);
+
+static void *run_herald(void *arg)
+{
+    struct tenure *tenure = arg;
+    struct pollfd fd = { .fd = tenure->watch, .events = POLLIN };
+
+    for (;;) {
+        (void)poll(&fd, 1, -1);
+        (void)dispatch(tenure);
+        tn_driver_lock(&tenure->driver);
+        bool closing = tenure->closing, by_callback = tenure->closed_by_callback;
+        tn_driver_unlock(&tenure->driver);
+        if (closing && by_callback) {
+            (void)pthread_detach(pthread_self());
+            (void)finish(tenure);
+        }
+        if (closing)
+            return NULL;
+    }
+}
+
+/* Signals are the application's: none of ours is ever woken by one. */
+int tn_lib_start_thread(pthread_t *thread, void *(*body)(void *arg), void *arg, const char *name)
+{
+    sigset_t all, before;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(thread, NULL, body, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return TENURE_E_UNAVAILABLE;
+    (void)pthread_setname_np(*thread, name);
+    return 0;
+}
+
+/* --- Closing ---------------------------------------------------------------------------------- */
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+/* What tenure_open made, as far as it came; no thread runs any more. */
+static void tenure_free(struct tenure *tenure)
+{
+    for (struct tn_lib_config *config = tenure->configs, *next; config != NULL; config = next) {
+        next = config->next;
+        free(config);
+    }
+    close_fd(tenure->bell);
+    close_fd(tenure->timer);
+    close_fd(tenure->watch);
+    if (tenure->shared != NULL)
+        (void)munmap(tenure->shared, sizeof *tenure->shared);
+    (void)pthread_cond_destroy(&tenure->returned);
+    free(tenure);
+}
+
+/* How long the store may take to answer the last word: longer if somebody waits for a lease. */
+static tenure_ns patience(const struct tenure *tenure)
+{
+    tenure_ns most = tenure->driver.plan.ttl / 3;
+
+    for (struct tn_seat *seat = tenure->driver.candidate.seats; seat != NULL; seat = seat->next)
+        if (seat->claim.token != 0)
+            return most;
+    return most < TN_SEC(1) ? most : TN_SEC(1);
+}
+
+/* End the loop's thread, then free all. */
+static int finish(struct tenure *tenure)
+{
+    struct tn_driver *driver = &tenure->driver;
+
+    tn_driver_lock(driver);
+    while (tenure->raising > 0)
+        (void)pthread_cond_wait(&tenure->returned, &driver->lock);
+    tn_driver_close(driver, tn_clock_now(&driver->clock) + patience(tenure));
+    tn_driver_unlock(driver);
+    (void)pthread_join(tenure->loop_thread, NULL);
+    int status = driver->close_status;
+    int rc = uv_loop_close(&tenure->loop);
+    TN_ASSERT(rc == 0);
+    tn_driver_done(driver);
+    tenure_free(tenure);
+    return status;
+}
+
+int tenure_close(struct tenure *tenure)
+{
+    uint64_t one = 1;
+
+    if (tenure == NULL || !tn_lib_alive(tenure))
+        return 0;
+    tn_driver_lock(&tenure->driver);
+    bool inside = tenure->dispatching && pthread_equal(tenure->dispatcher, pthread_self());
+    tenure->closing = true;
+    tenure->closed_by_callback = inside;
+    while (!inside && tenure->calling != NULL)
+        (void)pthread_cond_wait(&tenure->returned, &tenure->driver.lock);
+    tn_driver_unlock(&tenure->driver);
+    if (inside)
+        return 0;
+    if (!tenure->own_loop) {
+        ssize_t written = write(tenure->bell, &one, sizeof one);
+        (void)written;
+        (void)pthread_join(tenure->herald, NULL);
+    }
+    return finish(tenure);
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
+
+static int open_shared(struct tenure *tenure)
+{
+    void *page = mmap(NULL, sizeof *tenure->shared, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return TENURE_E_NOMEM;
+    tenure->shared = page;
+    if (madvise(page, sizeof *tenure->shared, MADV_WIPEONFORK) != 0)
+        return TENURE_E_UNSUPPORTED; /* Linux before 4.14: a child could take itself for leader. */
+    atomic_store_explicit(&tenure->shared->alive, 1, memory_order_release);
+    return 0;
+}
+
+static int open_fds(struct tenure *tenure)
+{
+    struct epoll_event readable = { .events = EPOLLIN };
+
+    tenure->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    tenure->timer = tn_timer_open();
+    tenure->watch = epoll_create1(EPOLL_CLOEXEC);
+    if (tenure->bell < 0 || tenure->timer < 0 || tenure->watch < 0 ||
+        epoll_ctl(tenure->watch, EPOLL_CTL_ADD, tenure->bell, &readable) != 0 ||
+        epoll_ctl(tenure->watch, EPOLL_CTL_ADD, tenure->timer, &readable) != 0)
+        return TENURE_E_UNAVAILABLE;
+    return 0;
+}
+
+static int open_store(struct tenure *tenure, const char *url, struct tn_text *text)
+{
+    struct tn_store_open how = { .url = url,
+                                 .loop = &tenure->loop,
+                                 .clock = &tenure->driver.clock,
+                                 .host = &tn_driver_store_host,
+                                 .arg = &tenure->driver,
+                                 .create = true,
+                                 .patience = tenure->driver.plan.attempt_timeout };
+    struct tn_store *store;
+    int rc = tn_store_open(&how, &store, text);
+
+    if (rc == 0)
+        tn_driver_start(&tenure->driver, store);
+    else
+        tn_driver_cancel(&tenure->driver);
+    return rc;
+}
+
+/* The loop, the driver and the store; when it fails, none of them is left. */
+static int open_loop(struct tenure *tenure, const char *url, const struct tn_plan *plan,
+                     const char *id, struct tn_text *text)
+{
+    if (uv_loop_init(&tenure->loop) != 0)
+        return TENURE_E_UNAVAILABLE;
+    int rc = tn_driver_init(&tenure->driver, &tenure->loop, plan, id, &tn_lib_host, tenure);
+    bool made = rc == 0;
+    if (rc == 0)
+        rc = open_store(tenure, url, text);
+    if (rc == 0)
+        return 0;
+    (void)uv_run(&tenure->loop, UV_RUN_DEFAULT); /* Lets the handles close. */
+    if (made)
+        tn_driver_done(&tenure->driver);
+    (void)uv_loop_close(&tenure->loop);
+    return rc;
+}
+
+static int start_threads(struct tenure *tenure)
+{
+    int rc = tn_lib_start_thread(&tenure->loop_thread, run_loop, tenure, "tenure");
+
+    if (rc < 0) { /* The loop runs here, just to end. */
+        tn_driver_lock(&tenure->driver);
+        tn_driver_close(&tenure->driver, 0);
+        tn_driver_unlock(&tenure->driver);
+        (void)uv_run(&tenure->loop, UV_RUN_DEFAULT);
+        (void)uv_loop_close(&tenure->loop);
+        tn_driver_done(&tenure->driver);
+        return rc;
+    }
+    return 0;
+}
+
+/* Numbers that break P1 or P8 are refused with the arithmetic. */
+static int check_plan(const struct tn_plan *plan, struct tn_text *text)
+{
+    struct tn_plan_answer answer;
+    char left[TN_DURATION_TEXT], right[TN_DURATION_TEXT];
+    enum tn_plan_verdict verdict = tn_plan_judge(plan, &answer);
+    bool p1 = verdict == TN_PLAN_BREAKS_P1;
+
+    if (verdict == TN_PLAN_SAFE)
+        return 0;
+    tn_duration_format(left, sizeof left, p1 ? answer.p1_left : answer.p8_left);
+    tn_duration_format(right, sizeof right, p1 ? answer.p1_right : answer.p8_right);
+    tn_text_addf(text, "these numbers break %s: %s is more than %s; see `tenure plan`",
+                 p1 ? "P1" : "P8", left, right);
+    return TENURE_E_INVALID;
+}
+
+static int make_plan(const struct tenure_options *options, struct tn_plan *ret_plan,
+                     struct tn_text *text)
+{
+    tenure_ns ttl = options->ttl != 0 ? options->ttl : TN_SEC(15);
+    uint32_t rho_most = TN_PPM / 2;
+
+    if (ttl < TN_TTL_MIN || ttl > TN_TTL_MAX || options->grace < 0 || options->grace > ttl ||
+        options->rho_ppm > rho_most) {
+        tn_text_add(text, "the TTL, the grace or rho is out of range");
+        return TENURE_E_INVALID;
+    }
+    tn_plan_init(ret_plan, ttl);
+    if (options->rho_ppm != 0)
+        tn_plan_turn(ret_plan, TN_KNOB_RHO, options->rho_ppm);
+    if (options->grace != 0)
+        tn_plan_turn(ret_plan, TN_KNOB_GRACE, options->grace);
+    return check_plan(ret_plan, text);
+}
+
+static int make_id(const char *id, char buf[TENURE_ID_MAX + 1], struct tn_text *text)
+{
+    char host[65];
+
+    if (id != NULL && (id[0] == '\0' || strlen(id) > TENURE_ID_MAX)) {
+        tn_text_addf(text, "an id has 1 to %d bytes", TENURE_ID_MAX);
+        return TENURE_E_INVALID;
+    }
+    if (gethostname(host, sizeof host) != 0)
+        host[0] = '\0';
+    host[sizeof host - 1] = '\0';
+    if (id != NULL)
+        (void)snprintf(buf, TENURE_ID_MAX + 1, "%s", id);
+    else
+        (void)snprintf(buf, TENURE_ID_MAX + 1, "%s-%ld", host[0] != '\0' ? host : "host",
+                       (long)getpid());
+    return 0;
+}
+
+static struct tenure *tenure_new(unsigned flags)
+{
+    struct tenure *tenure = calloc(1, sizeof *tenure);
+
+    if (tenure == NULL)
+        return NULL;
+    tenure->bell = tenure->timer = tenure->watch = -1;
+    tenure->news_end = &tenure->news;
+    tenure->own_loop = (flags & TENURE_OWN_LOOP) != 0;
+    if (pthread_cond_init(&tenure->returned, NULL) != 0) {
+        free(tenure);
+        return NULL;
+    }
+    return tenure;
+}
+
+static int open_all(const char *url, const struct tenure_options *options,
+                    struct tenure **ret_tenure, struct tn_text *text)
+{
+    struct tn_plan plan;
+    char id[TENURE_ID_MAX + 1];
+    int rc = make_plan(options, &plan, text);
+
+    if (rc == 0)
+        rc = make_id(options->id, id, text);
+    if (rc < 0)
+        return rc;
+    struct tenure *tenure = tenure_new(options->flags);
+    if (tenure == NULL)
+        return TENURE_E_NOMEM;
+    rc = open_shared(tenure);
+    if (rc == 0)
+        rc = open_fds(tenure);
+    if (rc == 0)
+        rc = open_loop(tenure, url, &plan, id, text);
+    if (rc == 0)
+        rc = start_threads(tenure);
+    if (rc < 0) {
+        tenure_free(tenure);
+        return rc;
+    }
+    if (!tenure->own_loop &&
+        tn_lib_start_thread(&tenure->herald, run_herald, tenure, "tenure-events") != 0) {
+        (void)finish(tenure);
+        return TENURE_E_UNAVAILABLE;
+    }
+    *ret_tenure = tenure;
+    return 0;
+}
+
+int tenure_open(const char *url, const struct tenure_options *options, struct tenure **ret_tenure,
+                struct tenure_error *reterr)
+{
+    struct tenure_options known = { .size = sizeof known };
+    char buf[TENURE_ERROR_TEXT] = "";
+    struct tn_text text;
+    int rc = 0;
+
+    tn_text_init(&text, buf, sizeof buf);
+    if (ret_tenure == NULL ||
+        (options != NULL && (options->size < sizeof options->size || options->size > sizeof known)))
+        rc = TENURE_E_INVALID;
+    else if (options != NULL)
+        memcpy(&known, options, options->size);
+    if (rc == 0)
+        rc = open_all(url, &known, ret_tenure, &text);
+    if (reterr != NULL) {
+        reterr->code = rc;
+        (void)snprintf(reterr->text, sizeof reterr->text, "%s",
+                       rc == 0          ? ""
+                       : buf[0] != '\0' ? buf
+                                        : tenure_strerror(rc));
+    }
+    return rc;
+}
+
+/* --- The rest --------------------------------------------------------------------------------- */
+
+int tenure_fd(const struct tenure *tenure)
+{
+    return tn_lib_alive(tenure) && tenure->own_loop ? tenure->watch : -1;
+}
+
+int tenure_dispatch(struct tenure *tenure)
+{
+    if (!tn_lib_alive(tenure))
+        return TENURE_E_CLOSED;
+    if (!tenure->own_loop)
+        return TENURE_E_INVALID;
+    int count = dispatch(tenure);
+    tn_driver_lock(&tenure->driver);
+    bool closed = tenure->closed_by_callback && pthread_equal(tenure->dispatcher, pthread_self());
+    tn_driver_unlock(&tenure->driver);
+    if (!closed)
+        return count;
+    (void)finish(tenure);
+    return TENURE_E_CLOSED;
+}
+
+int tenure_health(struct tenure *tenure, struct tenure_error *reterr)
+{
+    if (!tn_lib_alive(tenure))
+        return TENURE_E_CLOSED;
+    tn_driver_lock(&tenure->driver);
+    const struct tn_driver *driver = &tenure->driver;
+    int code = driver->error != 0 ? driver->error : driver->answered ? 0 : TENURE_E_TIMEOUT;
+    if (reterr != NULL) {
+        reterr->code = code;
+        (void)snprintf(reterr->text, sizeof reterr->text, "%s",
+                       driver->error != 0 ? driver->error_text
+                       : code != 0        ? "the store has not answered yet"
+                                          : "");
+    }
+    tn_driver_unlock(&tenure->driver);
+    return code;
+}
+
+const char *tenure_reason_text(enum tenure_reason reason)
+{
+    return reason <= TENURE_REASON_CLOSED ? tn_reason_text((enum tn_reason)reason) : "unknown";
+}
+
+const char *tenure_version(void)
+{
+    return TENURE_VERSION;
+}

@@ -1,0 +1,19 @@
+/* spec.h - a fence in one word, as an option or a campaign names it: URL#RESOURCE, or only the URL
+ * where it names the resource (file:PATH). Errors as in target.h. Threads: any. */
+#ifndef TN_RECEIVERS_SPEC_H
+#define TN_RECEIVERS_SPEC_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "tenure/error.h"
+#include "tenure/time.h"
+
+/* Whether @spec names a fence that this build knows; opens nothing. */
+TENURE_MUST_USE int tn_fence_spec_check(const char *spec, struct tn_text *reterr);
+
+/* Raise it to @token; *@ret_highest is set on 0 and TENURE_E_STALE. Blocks up to @timeout. */
+TENURE_MUST_USE int tn_fence_spec_raise(const char *spec, uint64_t token, tenure_ns timeout,
+                                        uint64_t *ret_highest, struct tn_text *reterr);
+
+#endif

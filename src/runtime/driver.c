@@ -1,0 +1,718 @@
+/* driver.c - the candidate of core/candidate.h on a real store; driver.h has the contract.
+ *
+ * Happy path: a step leaves requests in the outbox; the loop's thread submits them; each comes back
+ * through done(), which steps the candidate again. One timer wakes the loop for whatever is due.
+ * What can fail: the store, which the candidate is told; and memory, in which case the request is
+ * not sent and counts as lost, as a message may be. */
+#include "runtime/driver.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/sha256.h"
+#include "runtime/random.h"
+#include "runtime/timer.h"
+
+/* A stray grant can only be of a generation that was given up a moment ago. */
+#define GENERATIONS_KNOWN 3
+
+/* A store that tells of grants is asked only in case of a bug, or a lost message. */
+#define QUEUE_POLL TN_SEC(600)
+
+struct tn_driver_req {
+    struct tn_store_req req;
+    struct tn_request request;
+    struct tn_driver *driver;
+    struct tn_driver_seat *seat; /* NULL: the session's, or the seat has left. */
+    struct tn_driver_req *next;  /* In the outbox. */
+    struct tn_driver_req *seat_next, **seat_prev;
+    char name[];
+};
+
+/* --- Secrets ---------------------------------------------------------------------------------- */
+
+static struct tn_secret derive(const struct tn_driver *driver, uint64_t kind, uint64_t number)
+{
+    struct {
+        struct tn_secret secret;
+        uint64_t kind, number;
+    } message = { driver->secret, kind, number };
+    uint8_t digest[TN_SHA256_SIZE];
+    struct tn_secret secret;
+
+    tn_sha256(&message, sizeof message, digest);
+    memcpy(&secret, digest, sizeof secret);
+    return secret;
+}
+
+/* Seats are numbered from 1; 0 is the session. */
+static struct tn_secret term_secret(const struct tn_driver *driver,
+                                    const struct tn_driver_seat *seat, uint64_t gen)
+{
+    return derive(driver, seat->number, gen);
+}
+
+/* The generation of @seat whose term has this hash; 0: it is not one of ours. */
+static uint64_t find_gen(const struct tn_driver *driver, const struct tn_driver_seat *seat,
+                         const struct tn_secret *hash)
+{
+    uint64_t gen = seat->seat.claim.gen;
+
+    for (unsigned i = 0; i < GENERATIONS_KNOWN && gen > 0; i++, gen--) {
+        struct tn_secret secret = term_secret(driver, seat, gen), known;
+        tn_secret_hash(&secret, 't', &known);
+        if (tn_secret_equal(&known, hash))
+            return gen;
+    }
+    return 0;
+}
+
+/* --- The lock --------------------------------------------------------------------------------- */
+
+static tenure_ns now(const struct tn_driver *driver)
+{
+    tenure_ns at = tn_clock_now(&driver->clock);
+    return at > driver->candidate.now ? at : driver->candidate.now;
+}
+
+void tn_driver_lock(struct tn_driver *driver)
+{
+    int rc = pthread_mutex_lock(&driver->lock);
+    TN_ASSERT(rc == 0);
+}
+
+static bool has_work(const struct tn_driver *driver)
+{
+    return driver->outbox != NULL || driver->chores != NULL || driver->closing;
+}
+
+/* Wake the loop's thread if there is something only it can do. */
+static void nudge(struct tn_driver *driver)
+{
+    if (!has_work(driver) || driver->nudged || driver->closed)
+        return;
+    driver->nudged = true;
+    int rc = uv_async_send(&driver->nudge);
+    TN_ASSERT(rc == 0);
+}
+
+static void arm_timer(struct tn_driver *driver)
+{
+    tenure_ns at = tn_candidate_wake_at(&driver->candidate);
+
+    if (driver->closing)
+        at = driver->close_by;
+    if (at == driver->timer_at || driver->closed)
+        return;
+    driver->timer_at = at;
+    tn_timer_arm(driver->timer, at);
+}
+
+void tn_driver_unlock(struct tn_driver *driver)
+{
+    driver->host->settle(driver->arg);
+    arm_timer(driver);
+    nudge(driver);
+    int rc = pthread_mutex_unlock(&driver->lock);
+    TN_ASSERT(rc == 0);
+}
+
+/* --- Seats ------------------------------------------------------------------------------------ */
+
+static struct tn_driver_seat **bucket(const struct tn_driver *driver, const char *name)
+{
+    struct tn_hash_key key = { 0 };
+
+    memcpy(&key, &driver->secret, sizeof key);
+    return &driver->buckets[tn_hash(key, name, strlen(name)) & (driver->bucket_count - 1)];
+}
+
+/* Twice as many buckets; without memory the old ones do. */
+static void grow(struct tn_driver *driver)
+{
+    struct tn_driver_seat **old = driver->buckets;
+    uint32_t count = driver->bucket_count;
+    struct tn_driver_seat **wide = calloc(2 * (size_t)count, sizeof(*wide));
+
+    if (wide == NULL)
+        return;
+    driver->buckets = wide;
+    driver->bucket_count = 2 * count;
+    for (uint32_t i = 0; i < count; i++) {
+        for (struct tn_driver_seat *seat = old[i], *next; seat != NULL; seat = next) {
+            next = seat->bucket_next;
+            struct tn_driver_seat **place = bucket(driver, seat->name);
+            seat->bucket_next = *place;
+            *place = seat;
+        }
+    }
+    free(old);
+}
+
+static void add_chore(struct tn_driver *driver, struct tn_driver_seat *seat)
+{
+    if (seat->chore)
+        return;
+    seat->chore = true;
+    seat->chore_next = driver->chores;
+    driver->chores = seat;
+}
+
+int tn_driver_add(struct tn_driver *driver, struct tn_driver_seat *seat,
+                  const struct tn_claim_config *config)
+{
+    if (driver->closing)
+        return TENURE_E_CLOSED;
+    if (driver->candidate.seat_count >= driver->bucket_count)
+        grow(driver);
+    seat->number = ++driver->seat_numbers;
+    seat->leader = NULL;
+    seat->leader_len = 0;
+    seat->reqs = NULL;
+    seat->chore = seat->watched = seat->leaving = seat->left = false;
+    struct tn_driver_seat **place = bucket(driver, seat->name);
+    seat->bucket_next = *place;
+    *place = seat;
+    tn_candidate_add(&driver->candidate, &seat->seat, config);
+    add_chore(driver, seat);
+    return 0;
+}
+
+static void forget_reqs(struct tn_driver_seat *seat)
+{
+    while (seat->reqs != NULL) {
+        struct tn_driver_req *req = seat->reqs;
+        seat->reqs = req->seat_next;
+        req->seat = NULL;
+    }
+}
+
+/* Out of the candidate; the loop's thread disposes of it. */
+static void remove_seat(struct tn_driver *driver, struct tn_driver_seat *seat)
+{
+    struct tn_driver_seat **place = bucket(driver, seat->name);
+
+    TN_ASSERT(!seat->left);
+    while (*place != seat)
+        place = &(*place)->bucket_next;
+    *place = seat->bucket_next;
+    forget_reqs(seat);
+    tn_candidate_remove(&driver->candidate, &seat->seat);
+    if (seat->leaving)
+        driver->leaving--;
+    seat->left = true;
+    add_chore(driver, seat);
+}
+
+static void remove_if_idle(struct tn_driver *driver, struct tn_driver_seat *seat)
+{
+    const struct tn_claim *claim = &seat->seat.claim;
+
+    if (seat->leaving && !seat->left && claim->state == TN_CLAIM_WATCHING && !claim->queued)
+        remove_seat(driver, seat);
+}
+
+static struct tn_driver_seat *driver_seat(struct tn_seat *seat)
+{
+    return (struct tn_driver_seat *)(void *)seat;
+}
+
+/* After a step that may have made any of them idle. */
+static void sweep_leaving(struct tn_driver *driver)
+{
+    struct tn_seat *next;
+
+    if (driver->leaving == 0)
+        return;
+    for (struct tn_seat *seat = driver->candidate.seats; seat != NULL; seat = next) {
+        next = seat->next;
+        remove_if_idle(driver, driver_seat(seat));
+    }
+}
+
+void tn_driver_leave(struct tn_driver *driver, struct tn_driver_seat *seat)
+{
+    TN_ASSERT(!seat->leaving);
+    seat->leaving = true;
+    driver->leaving++;
+    tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, TN_CLAIM_EV_RESIGN);
+    tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, TN_CLAIM_EV_DRAINED);
+    remove_if_idle(driver, seat);
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static void done(struct tn_store_req *store_req);
+
+static void fill_op(struct tn_driver *driver, struct tn_driver_req *req)
+{
+    const struct tn_request *request = &req->request;
+
+    req->req.op = (struct tn_op) {
+        .kind = request->kind,
+        .wait = request->wait,
+        .evident = request->evident,
+        .session = derive(driver, 0, request->life),
+        .name = req->name,
+        .name_len = (uint32_t)strlen(req->name),
+        .label = driver->label,
+        .label_len = (uint32_t)strlen(driver->label),
+        .seq = request->seq,
+        .token = request->token,
+        .beat = request->beat,
+        .seen = request->seen,
+        .ttl = request->kind == TN_OP_OPEN ? request->ttl : 0,
+    };
+    if (req->seat != NULL)
+        req->req.op.term = term_secret(driver, req->seat, request->gen);
+    req->req.done = done;
+}
+
+static void send_request(void *arg, const struct tn_request *request)
+{
+    struct tn_driver *driver = arg;
+    struct tn_driver_seat *seat = request->seat != NULL ? driver_seat(request->seat) : NULL;
+    const char *name = seat != NULL ? seat->name : "";
+
+    if (request->kind == TN_OP_RAISE) {
+        driver->host->raise(driver->arg, request);
+        return;
+    }
+    struct tn_driver_req *req = calloc(1, sizeof *req + strlen(name) + 1);
+    if (req == NULL)
+        return; /* Lost, as a message may be: it is repeated in time. */
+    memcpy(req->name, name, strlen(name));
+    req->request = *request;
+    req->driver = driver;
+    req->seat = seat;
+    if (seat != NULL) {
+        req->seat_next = seat->reqs;
+        req->seat_prev = &seat->reqs;
+        if (req->seat_next != NULL)
+            req->seat_next->seat_prev = &req->seat_next;
+        seat->reqs = req;
+    }
+    fill_op(driver, req);
+    *driver->outbox_end = req;
+    driver->outbox_end = &req->next;
+}
+
+/* What the store says, in the candidate's words; @seat NULL: nobody's record. */
+static struct tn_record read_record(const struct tn_driver *driver,
+                                    const struct tn_driver_seat *seat,
+                                    const struct tn_store_record *record)
+{
+    uint64_t gen = record->held && seat != NULL ? find_gen(driver, seat, &record->term) : 0;
+    return (struct tn_record) { .held = record->held,
+                                .mine = gen != 0,
+                                .gen = gen,
+                                .token = record->token,
+                                .beat = record->beat,
+                                .ttl = record->ttl };
+}
+
+/* Whose label it is, before the candidate decides whether it is news. */
+static void note_leader(struct tn_driver_seat *seat, const struct tn_store_record *record)
+{
+    uint32_t len = record->held ? record->label_len : 0;
+
+    if (len == seat->leader_len && (len == 0 || memcmp(seat->leader, record->label, len) == 0))
+        return;
+    free(seat->leader);
+    seat->leader = len > 0 ? malloc(len) : NULL;
+    seat->leader_len = seat->leader != NULL ? len : 0;
+    if (seat->leader != NULL)
+        memcpy(seat->leader, record->label, len);
+}
+
+static void note_health(struct tn_driver *driver, const struct tn_store_req *req)
+{
+    driver->error = req->status;
+    driver->answered = driver->answered || req->status == 0;
+    if (req->status != 0) {
+        struct tn_text text;
+        tn_text_init(&text, driver->error_text, sizeof driver->error_text);
+        tn_text_add(&text, req->error[0] != '\0' ? req->error : tenure_strerror(req->status));
+    }
+}
+
+static void hear(struct tn_driver *driver, struct tn_driver_req *req)
+{
+    const struct tn_store_req *from = &req->req;
+    struct tn_response response = { .failed = from->status != 0,
+                                    .answer = from->answer,
+                                    .ttl = from->ttl,
+                                    .seen = from->seen,
+                                    .held = from->held,
+                                    .more = from->more };
+
+    if (req->seat == NULL && req->request.seat != NULL)
+        return; /* The seat has left. */
+    if (req->seat != NULL && from->status == 0) {
+        response.record = read_record(driver, req->seat, &from->record);
+        note_leader(req->seat, &from->record);
+    }
+    tn_candidate_answer(&driver->candidate, now(driver), &req->request, &response);
+}
+
+static void unlink_req(struct tn_driver_req *req)
+{
+    if (req->seat == NULL)
+        return;
+    *req->seat_prev = req->seat_next;
+    if (req->seat_next != NULL)
+        req->seat_next->seat_prev = req->seat_prev;
+}
+
+/* Of the loop's thread, as all below until the next heading. */
+static void done(struct tn_store_req *store_req)
+{
+    struct tn_driver_req *req = (struct tn_driver_req *)(void *)store_req;
+    struct tn_driver *driver = req->driver;
+
+    tn_driver_lock(driver);
+    unlink_req(req);
+    if (req->request.kind == TN_OP_CLOSE) {
+        driver->close_status = store_req->status;
+        driver->close_by = 0;
+    }
+    if (store_req->status != TENURE_E_CLOSED) {
+        note_health(driver, store_req);
+        hear(driver, req);
+        if (req->seat != NULL)
+            remove_if_idle(driver, req->seat);
+        if (req->request.seat == NULL)
+            sweep_leaving(driver);
+    }
+    free(req);
+    tn_driver_unlock(driver);
+}
+
+/* --- News ------------------------------------------------------------------------------------- */
+
+static void hear_granted(void *arg, const char *name, const struct tn_secret *hash, uint64_t token)
+{
+    struct tn_driver *driver = arg;
+
+    tn_driver_lock(driver);
+    for (struct tn_driver_seat *seat = *bucket(driver, name); seat != NULL;
+         seat = seat->bucket_next) {
+        uint64_t gen = strcmp(seat->name, name) == 0 ? find_gen(driver, seat, hash) : 0;
+        if (gen == 0)
+            continue;
+        tn_candidate_granted(&driver->candidate, now(driver), &seat->seat, driver->candidate.life,
+                             gen, token);
+        break;
+    }
+    tn_driver_unlock(driver);
+}
+
+static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
+{
+    struct tn_driver *driver = arg;
+
+    tn_driver_lock(driver);
+    for (struct tn_driver_seat *seat = *bucket(driver, name); seat != NULL;
+         seat = seat->bucket_next) {
+        if (strcmp(seat->name, name) != 0)
+            continue;
+        struct tn_record heard = read_record(driver, seat, record);
+        note_leader(seat, record);
+        tn_candidate_changed(&driver->candidate, now(driver), &seat->seat, &heard);
+    }
+    tn_driver_unlock(driver);
+}
+
+static void hear_revoked(void *arg, const char *name, uint64_t token)
+{
+    struct tn_driver *driver = arg;
+
+    tn_driver_lock(driver);
+    for (struct tn_driver_seat *seat = *bucket(driver, name); seat != NULL;
+         seat = seat->bucket_next)
+        if (strcmp(seat->name, name) == 0)
+            tn_candidate_revoked(&driver->candidate, now(driver), &seat->seat,
+                                 driver->candidate.life, token);
+    tn_driver_unlock(driver);
+}
+
+const struct tn_store_host tn_driver_store_host = { hear_granted, hear_changed, hear_revoked };
+
+/* --- The loop --------------------------------------------------------------------------------- */
+
+static void do_chore(struct tn_driver *driver, struct tn_driver_seat *seat, bool left)
+{
+    /* Without memory to watch, a change is heard of later: by the poll. */
+    if (!left && !seat->watched)
+        seat->watched = driver->store->ops->watch(driver->store, seat->name, true) == 0;
+    if (!left)
+        return;
+    if (seat->watched)
+        (void)driver->store->ops->watch(driver->store, seat->name, false);
+    free(seat->leader);
+    seat->leader = NULL;
+    tn_driver_lock(driver);
+    driver->host->dispose(driver->arg, seat);
+    tn_driver_unlock(driver);
+}
+
+static void do_chores(struct tn_driver *driver)
+{
+    for (;;) {
+        tn_driver_lock(driver);
+        struct tn_driver_seat *seat = driver->chores;
+        bool left = seat != NULL && seat->left;
+        if (seat != NULL) {
+            driver->chores = seat->chore_next;
+            seat->chore = false;
+        }
+        tn_driver_unlock(driver);
+        if (seat == NULL)
+            return;
+        do_chore(driver, seat, left);
+    }
+}
+
+/* Take the whole outbox: what the answers lead to is the next turn's. */
+static struct tn_driver_req *take_outbox(struct tn_driver *driver)
+{
+    struct tn_driver_req *list = driver->outbox;
+
+    driver->outbox = NULL;
+    driver->outbox_end = &driver->outbox;
+    return list;
+}
+
+static void free_loop(uv_handle_t *handle)
+{
+    struct tn_driver *driver = handle->data;
+
+    if (driver->timer >= 0)
+        (void)close(driver->timer);
+    driver->timer = -1;
+}
+
+static void close_handles(struct tn_driver *driver)
+{
+    uv_close((uv_handle_t *)&driver->nudge, NULL);
+    driver->timer_poll.data = driver;
+    uv_close((uv_handle_t *)&driver->timer_poll, free_loop);
+}
+
+static void store_closed(void *arg)
+{
+    struct tn_driver *driver = arg;
+
+    do_chores(driver);
+    close_handles(driver);
+}
+
+/* The session is closed, or it has taken too long. */
+static void finish(struct tn_driver *driver)
+{
+    struct tn_driver_req *unsent;
+
+    tn_driver_lock(driver);
+    bool over = driver->closing && !driver->closed && now(driver) >= driver->close_by;
+    if (over) {
+        driver->closed = true;
+        while (driver->candidate.seats != NULL)
+            remove_seat(driver, driver_seat(driver->candidate.seats));
+    }
+    unsent = over ? take_outbox(driver) : NULL;
+    tn_driver_unlock(driver);
+    for (struct tn_driver_req *next; unsent != NULL; unsent = next) {
+        next = unsent->next;
+        free(unsent);
+    }
+    if (over)
+        driver->store->ops->close(driver->store, store_closed, driver);
+}
+
+static void work(struct tn_driver *driver)
+{
+    struct tn_driver_req *list, *next;
+
+    if (driver->closed)
+        return;
+    do_chores(driver);
+    tn_driver_lock(driver);
+    driver->nudged = false;
+    list = take_outbox(driver);
+    tn_driver_unlock(driver);
+    for (; list != NULL; list = next) {
+        next = list->next;
+        driver->store->ops->submit(driver->store, &list->req);
+    }
+    finish(driver);
+}
+
+static void hear_nudge(uv_async_t *async)
+{
+    work(async->data);
+}
+
+static void hear_timer(uv_poll_t *poll, int status, int events)
+{
+    struct tn_driver *driver = poll->data;
+    uint64_t times;
+
+    (void)status;
+    (void)events;
+    ssize_t count = read(driver->timer, &times, sizeof times);
+    (void)count; /* It is also read when somebody armed it anew meanwhile. */
+    tn_driver_lock(driver);
+    driver->timer_at = 0;
+    tn_driver_tick(driver);
+    tn_driver_unlock(driver);
+    work(driver);
+}
+
+/* --- Life and death --------------------------------------------------------------------------- */
+
+static void tell(void *arg, struct tn_seat *seat, const struct tn_claim_action *action)
+{
+    struct tn_driver *driver = arg;
+    driver->host->tell(driver->arg, driver_seat(seat), action);
+}
+
+static void tell_session(void *arg, const struct tn_session_action *action)
+{
+    struct tn_driver *driver = arg;
+    driver->host->tell_session(driver->arg, action);
+}
+
+static const struct tn_candidate_host candidate_host = { send_request, tell, tell_session };
+
+static int open_handles(struct tn_driver *driver)
+{
+    if (uv_async_init(driver->loop, &driver->nudge, hear_nudge) != 0)
+        return TENURE_E_UNAVAILABLE;
+    if (uv_poll_init(driver->loop, &driver->timer_poll, driver->timer) != 0) {
+        uv_close((uv_handle_t *)&driver->nudge, NULL);
+        return TENURE_E_UNAVAILABLE;
+    }
+    driver->nudge.data = driver;
+    driver->timer_poll.data = driver;
+    return 0;
+}
+
+int tn_driver_init(struct tn_driver *driver, uv_loop_t *loop, const struct tn_plan *plan,
+                   const char *label, const struct tn_driver_host *host, void *arg)
+{
+    *driver = (struct tn_driver) { .loop = loop,
+                                   .plan = *plan,
+                                   .host = host,
+                                   .arg = arg,
+                                   .bucket_count = 16,
+                                   .timer_at = TN_NEVER,
+                                   .close_by = TN_NEVER,
+                                   .timer = -1 };
+    struct tn_text text;
+    tn_text_init(&text, driver->label, sizeof driver->label);
+    tn_text_add(&text, label);
+    driver->outbox_end = &driver->outbox;
+    int rc = tn_clock_init(&driver->clock);
+    if (rc == 0)
+        rc = tn_random_secret(&driver->secret);
+    if (rc < 0)
+        return rc;
+    driver->buckets = calloc(driver->bucket_count, sizeof(*driver->buckets));
+    if (driver->buckets == NULL)
+        return TENURE_E_NOMEM;
+    driver->timer = tn_timer_open();
+    rc = driver->timer < 0 ? TENURE_E_UNAVAILABLE : open_handles(driver);
+    if (rc == 0 && pthread_mutex_init(&driver->lock, NULL) == 0)
+        return 0;
+    if (rc == 0)
+        close_handles(driver);
+    else if (driver->timer >= 0)
+        (void)close(driver->timer);
+    free(driver->buckets);
+    driver->buckets = NULL;
+    return rc != 0 ? rc : TENURE_E_NOMEM;
+}
+
+void tn_driver_start(struct tn_driver *driver, struct tn_store *store)
+{
+    unsigned caps = store->ops->caps;
+    uint64_t seed;
+
+    driver->store = store;
+    driver->config = (struct tn_claim_config) {
+        .attempt_timeout = driver->plan.attempt_timeout,
+        .backoff = driver->plan.backoff,
+        .poll_every = driver->plan.poll_every,
+        .queue_poll = caps & TN_STORE_TELLS ? QUEUE_POLL : 0,
+        .drain_timeout = driver->plan.grace,
+        .raise_timeout = driver->plan.fence_raise,
+        .jitter_ppm = driver->plan.jitter_ppm,
+        .observed = (caps & TN_STORE_OBSERVED) != 0,
+    };
+    struct tn_secret secret = derive(driver, 0, 0);
+    memcpy(&seed, &secret, sizeof seed);
+    tn_candidate_init(&driver->candidate, &driver->plan, &driver->config,
+                      (caps & TN_STORE_QUEUES) != 0, &candidate_host, driver, seed);
+    int rc = uv_poll_start(&driver->timer_poll, UV_READABLE, hear_timer);
+    TN_ASSERT(rc == 0);
+}
+
+void tn_driver_cancel(struct tn_driver *driver)
+{
+    driver->closed = true;
+    close_handles(driver);
+}
+
+void tn_driver_done(struct tn_driver *driver)
+{
+    free(driver->buckets);
+    driver->buckets = NULL;
+    (void)pthread_mutex_destroy(&driver->lock);
+}
+
+/* --- With the lock held ----------------------------------------------------------------------- */
+
+void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
+                    enum tn_claim_event_kind wish)
+{
+    /* Who only observes needs no session. */
+    if (wish == TN_CLAIM_EV_CAMPAIGN && driver->candidate.life == 0)
+        tn_candidate_open(&driver->candidate, now(driver));
+    if (!seat->left)
+        tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, wish);
+}
+
+void tn_driver_raised(struct tn_driver *driver, const struct tn_request *request, int status,
+                      uint64_t token)
+{
+    tn_candidate_raised(&driver->candidate, now(driver), request, status, token);
+}
+
+void tn_driver_tick(struct tn_driver *driver)
+{
+    tn_candidate_tick(&driver->candidate, now(driver));
+    sweep_leaving(driver);
+}
+
+void tn_driver_expire(struct tn_driver *driver)
+{
+    tn_candidate_expire(&driver->candidate, now(driver));
+    sweep_leaving(driver);
+}
+
+void tn_driver_close(struct tn_driver *driver, tenure_ns by)
+{
+    driver->closing = true;
+    driver->close_by = by;
+    driver->close_status = TENURE_E_TIMEOUT;
+    bool gone = driver->candidate.life == 0 || driver->candidate.session.state == TN_SESSION_LOST;
+    tn_candidate_close(&driver->candidate, now(driver));
+    if (gone) { /* There is nothing left to close. */
+        driver->close_status = 0;
+        driver->close_by = 0;
+    }
+}

@@ -1,0 +1,121 @@
+/* driver.h - a candidate on a real store: requests out, answers in, by the real clock, on one loop.
+ *
+ * The core's state is under one lock and may be stepped by any thread; only the store belongs to
+ * the loop's thread. So a loop that hangs in a disk's flush delays renewals, but neither wishes nor
+ * the deadline: whoever holds the lock may tick.
+ *
+ *   any thread:      tn_driver_lock; tn_driver_wish, _tick, _add, ...; tn_driver_unlock
+ *   loop's thread:   submits what the steps left in the outbox, hears the answers, keeps the timer
+ *
+ * Host functions are called with the lock held and must not block. */
+#ifndef TN_RUNTIME_DRIVER_H
+#define TN_RUNTIME_DRIVER_H
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "core/candidate.h"
+#include "runtime/store.h"
+
+struct tn_driver;
+struct tn_driver_req;
+
+/* One name that is campaigned for or observed; the caller's, first member of something larger. */
+struct tn_driver_seat {
+    struct tn_seat seat;
+    const char *name; /* Borrowed until dispose(). */
+    uint64_t number;  /* Keeps the secrets of two seats apart. */
+    char *leader;     /* The label of the leader told last, or NULL. */
+    uint32_t leader_len;
+    struct tn_driver_req *reqs;         /* On their way. */
+    struct tn_driver_seat *bucket_next; /* By name. */
+    struct tn_driver_seat *chore_next;  /* Waits for the loop's thread. */
+    bool chore, watched, leaving, left;
+};
+
+struct tn_driver_host {
+    /* WON, DRAIN, LOST, REFUSED, LEADER. */
+    void (*tell)(void *arg, struct tn_driver_seat *seat, const struct tn_claim_action *action);
+    void (*tell_session)(void *arg, const struct tn_session_action *action);
+    /* After every step, before the lock is let go. */
+    void (*settle)(void *arg);
+    /* Raise the seat's fences to @token, then tn_driver_raised; NULL: there are none. */
+    void (*raise)(void *arg, const struct tn_request *request);
+    /* The seat is no longer used: free it. */
+    void (*dispose)(void *arg, struct tn_driver_seat *seat);
+};
+
+struct tn_driver {
+    pthread_mutex_t lock;
+    uv_loop_t *loop;
+    uv_async_t nudge;
+    uv_poll_t timer_poll;
+    int timer;
+    tenure_ns timer_at;
+    struct tn_clock clock;
+    struct tn_plan plan;
+    struct tn_claim_config config;
+    struct tn_candidate candidate;
+    struct tn_store *store;
+    const struct tn_driver_host *host;
+    void *arg;
+    struct tn_secret secret; /* Every secret of this process is a hash of this one. */
+    char label[TN_LABEL_MAX + 1];
+    uint64_t seat_numbers;
+    struct tn_driver_seat **buckets; /* By name; a power of two. */
+    uint32_t bucket_count;
+    struct tn_driver_req *outbox, **outbox_end;
+    struct tn_driver_seat *chores;
+    uint32_t leaving; /* Seats that wait for their release. */
+    bool nudged, closing, closed;
+    tenure_ns close_by;
+    int close_status;
+    bool answered; /* The store ever did. */
+    int error;     /* Of the last operation; 0: it was answered. */
+    char error_text[200];
+};
+
+/* Tells a store who drives it: pass it as tn_store_open's host, with the driver as @arg. */
+extern const struct tn_store_host tn_driver_store_host;
+
+/* Prepare; nothing runs yet. @plan is copied, @host borrowed. On error nothing is left behind:
+ * TENURE_E_NOMEM, TENURE_E_UNAVAILABLE (descriptors), TENURE_E_UNSUPPORTED (random numbers, or a
+ * kernel that does not tell its boots apart). */
+TENURE_MUST_USE int tn_driver_init(struct tn_driver *driver, uv_loop_t *loop,
+                                   const struct tn_plan *plan, const char *label,
+                                   const struct tn_driver_host *host, void *arg);
+
+/* Campaign in @store, which the driver owns from now on. Call it before the loop runs. The session
+ * opens with the first campaign. */
+void tn_driver_start(struct tn_driver *driver, struct tn_store *store);
+
+/* Undo tn_driver_init when there was no tn_driver_start; the loop has to run once more. */
+void tn_driver_cancel(struct tn_driver *driver);
+
+/* Free what is left, once the loop has ended. */
+void tn_driver_done(struct tn_driver *driver);
+
+void tn_driver_lock(struct tn_driver *driver);
+void tn_driver_unlock(struct tn_driver *driver);
+
+/* --- With the lock held --- */
+
+/* Take a seat for @seat->name; @config NULL: the driver's own. TENURE_E_NOMEM. */
+TENURE_MUST_USE int tn_driver_add(struct tn_driver *driver, struct tn_driver_seat *seat,
+                                  const struct tn_claim_config *config);
+
+/* The work has stopped: give back what it has, then dispose of the seat. */
+void tn_driver_leave(struct tn_driver *driver, struct tn_driver_seat *seat);
+
+void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
+                    enum tn_claim_event_kind wish);
+void tn_driver_raised(struct tn_driver *driver, const struct tn_request *request, int status,
+                      uint64_t token);
+void tn_driver_tick(struct tn_driver *driver);
+void tn_driver_expire(struct tn_driver *driver);
+
+/* Close the session, and give up waiting for the store's answer at @by; then the loop ends. All
+ * seats are disposed of. The answer is in close_status. */
+void tn_driver_close(struct tn_driver *driver, tenure_ns by);
+
+#endif
