@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SEEDS ?= 2000
 COVERAGE_MIN ?= 95
+FUZZ_SECONDS ?= 3600
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 # Pass a compiler on only if one was asked for: make CC=clang.
@@ -29,6 +30,13 @@ check: build
 check-chaos: build
 	@tools/deps --if-root servers
 	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+
+# An hour each; the inputs found so far are kept and tried first. Needs clang.
+fuzz:
+	@tools/deps build ci
+	@cmake -S . -B build-fuzz -DCMAKE_C_COMPILER=clang >/dev/null
+	@env -u MAKEFLAGS -u MAKELEVEL cmake --build build-fuzz -j$(JOBS) --target fuzzers >/dev/null
+	@tools/fuzz build-fuzz/fuzz $(FUZZ_SECONDS)
 
 demo: build
 	@examples/demo.sh $(BUILD)/tenure
@@ -70,6 +78,7 @@ help:
 	@echo "make            build build/tenure"
 	@echo "make check      build and run all tests"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
+	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
@@ -80,5 +89,5 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench deps coverage tidy format clean
-.PHONY: help
+.PHONY: all build check check-chaos fuzz demo amalgamation install bench deps coverage tidy format
+.PHONY: clean help
