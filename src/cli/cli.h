@@ -32,6 +32,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/nearest.h"
 #include "base/text.h"
 #include "tenure/time.h"
 
@@ -154,9 +155,6 @@ void tn_cli_quote(struct tn_text *text, const char *word);
 /* A duration that can be typed again: whole hours or minutes from 2m on, otherwise as
  * tn_duration_format, which is exact down to a millisecond. @buf holds TN_DURATION_TEXT bytes. */
 const char *tn_cli_duration(char *buf, tenure_ns ns);
-
-/* The candidate that @word was probably meant to be, or NULL. @candidates ends in NULL. */
-const char *tn_cli_nearest(const char *word, const char *const *candidates);
 
 enum tn_colour { TN_PLAIN, TN_BOLD, TN_DIM, TN_GREEN, TN_RED, TN_YELLOW, TN_COLOUR_COUNT };
 

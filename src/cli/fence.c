@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/time.h"
 #include "cli/cli.h"
@@ -88,7 +89,7 @@ static int read_action(const char *word, enum action *ret_action)
     }
     tn_text_init(&text, buf, sizeof buf);
     tn_cli_quote(&text, word);
-    const char *nearest = tn_cli_nearest(word, action_names);
+    const char *nearest = tn_nearest(word, action_names);
     if (nearest != NULL)
         tn_text_addf(&text, " is not an action; did you mean '%s'?", nearest);
     else

@@ -55,7 +55,7 @@ static int unknown_verb(const char *name)
         names[i + 1] = verbs[i].name;
     tn_text_init(&text, buf, sizeof buf);
     tn_cli_quote(&text, name);
-    const char *nearest = tn_cli_nearest(name, names);
+    const char *nearest = tn_nearest(name, names);
     if (nearest != NULL)
         tn_text_addf(&text, " is not a verb; did you mean '%s'?", nearest);
     else

@@ -202,7 +202,7 @@ static void blame_unknown(const struct tn_command *command, const char *arg, str
     size_t len = strcspn(arg + 1, "=");
     if (len > 1 && len < sizeof name) {
         memcpy(name, arg + 1, len);
-        nearest = tn_cli_nearest(name, names);
+        nearest = tn_nearest(name, names);
     }
     if (nearest != NULL)
         tn_text_addf(reterr, "; did you mean --%s?", nearest);

@@ -47,12 +47,12 @@ static int check_names(const struct tn_sim_options *asked)
     if (asked->scenario != NULL && sim_scenario_find(asked->scenario) == NULL) {
         for (uint32_t i = 0; sim_scenario_at(i) != NULL; i++)
             names[i] = sim_scenario_at(i)->name;
-        return unknown_name("--scenario", asked->scenario, tn_cli_nearest(asked->scenario, names));
+        return unknown_name("--scenario", asked->scenario, tn_nearest(asked->scenario, names));
     }
     if (asked->plant != NULL && sim_plant_find(asked->plant) == 0) {
         for (uint32_t i = 1; sim_plant_at(i) != NULL; i++)
             names[i - 1] = sim_plant_at(i)->name;
-        return unknown_name("--plant", asked->plant, tn_cli_nearest(asked->plant, names));
+        return unknown_name("--plant", asked->plant, tn_nearest(asked->plant, names));
     }
     return -1;
 }

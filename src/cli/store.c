@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,76 +35,29 @@ int tn_cli_store_fail(const char *verb, int error, const char *text)
 
 /* --- The URL -------------------------------------------------------------------------------- */
 
-/* The state directory: XDG_STATE_HOME if it is absolute, as its specification demands, else
- * .local/state at home. Empty when there is no home. */
-static const char *state_folder(char *buf, size_t size)
-{
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-
-    buf[0] = '\0';
-    if (state != NULL && state[0] == '/') {
-        (void)snprintf(buf, size, "%s", state);
-        return buf;
-    }
-    if (home == NULL || home[0] != '/') {
-        const struct passwd *user = getpwuid(geteuid());
-        home = user != NULL ? user->pw_dir : NULL;
-    }
-    if (home != NULL && home[0] == '/')
-        (void)snprintf(buf, size, "%s/.local/state", home);
-    return buf;
-}
-
-/* Make the missing folders of @path, for this user alone. A failure shows when the file is made. */
-static void make_folders(char *path)
-{
-    for (char *c = path + 1; *c != '\0'; c++) {
-        if (*c != '/')
-            continue;
-        *c = '\0';
-        (void)mkdir(path, 0700);
-        *c = '/';
-    }
-}
-
-static int default_path(const char *verb, bool create, char *ret_path)
-{
-    char state[PATH_MAX - 32];
-
-    if (state_folder(state, sizeof state)[0] == '\0')
-        return tn_cli_fail(TN_EXIT_USAGE, verb,
-                           "no home directory for the default store; give --store sqlite:PATH");
-    (void)snprintf(ret_path, PATH_MAX, "%s/tenure/tenure.db", state);
-    if (create)
-        make_folders(ret_path);
-    return -1;
-}
-
-/* sqlite:PATH, also as sqlite:///PATH; a host has no meaning. */
 static int path_of(const char *verb, const char *url, bool create, char *ret_path)
 {
     static const char scheme[] = "sqlite:";
     char buf[TN_CLI_LINE_MAX];
+    char reason[256];
     struct tn_text text;
-    const char *path = url + sizeof scheme - 1;
+    struct tn_text error;
+    int rc = TENURE_E_INVALID;
 
-    tn_text_init(&text, buf, sizeof buf);
-    tn_text_add(&text, "--store: ");
-    tn_cli_quote(&text, url);
-    if (strncmp(url, scheme, sizeof scheme - 1) != 0)
-        tn_text_add(&text, " is not a store that this tenure knows; write sqlite:PATH");
-    else if (path[0] == '\0')
-        return default_path(verb, create, ret_path);
-    else if (strncmp(path, "//", 2) == 0 && path[2] != '/')
-        tn_text_add(&text, " names a host; write sqlite:PATH, the file is on this one");
-    else if (strlen(path) >= PATH_MAX)
-        tn_text_add(&text, " is too long");
-    else {
-        (void)snprintf(ret_path, PATH_MAX, "%s",
-                       path[0] == '/' && path[1] == '/' ? path + 2 : path);
+    tn_text_init(&error, reason, sizeof reason);
+    if (strncmp(url, scheme, sizeof scheme - 1) == 0)
+        rc = tn_sqlite_path(url + sizeof scheme - 1, create, ret_path, &error);
+    else
+        tn_text_add(&error, "is not a store that this tenure knows; write sqlite:PATH");
+    if (rc == 0)
         return -1;
+    tn_text_init(&text, buf, sizeof buf);
+    if (rc == TENURE_E_INVALID) {
+        tn_text_add(&text, "--store: ");
+        tn_cli_quote(&text, url);
+        tn_text_add(&text, " ");
     }
+    tn_text_add(&text, reason);
     return tn_cli_fail(TN_EXIT_USAGE, verb, "%s", buf);
 }
 

@@ -44,6 +44,7 @@ struct session {
 struct lease {
     bool exists;
     bool held;
+    bool revoked; /* Set by settle: taken away, and not given back yet. */
     int64_t token;
     int64_t session;
     struct tn_secret term;
@@ -127,7 +128,17 @@ static bool grant(struct tn_sqlite *store, const char *name, int64_t session,
     token++;
     (void)tn_sql_step(store, TN_SQL_TOKEN_SET, "i", token);
     (void)tn_sql_step(store, TN_SQL_LEASE_GRANT, "tiis", name, token, session, term);
+    tn_bell_note(store, tn_bell_name_slot(name));
     return true;
+}
+
+static void note_session(struct tn_sqlite *store, int64_t session)
+{
+    struct tn_secret secret;
+
+    if (tn_sql_step(store, TN_SQL_SESSION_SECRET, "i", session) &&
+        tn_sql_secret(store, TN_SQL_SESSION_SECRET, 0, &secret))
+        tn_bell_note(store, tn_bell_session_slot(&secret));
 }
 
 /* The first waiter whose session is alive; those before it whose sessions are over leave. */
@@ -142,9 +153,20 @@ static void grant_next(struct tn_sqlite *store, const char *name)
         (void)tn_sql_step(store, TN_SQL_WAITER_DROP, "i", place);
         if (!alive(store, session) || !grant(store, name, session, &term))
             continue;
-        store->ring = true;
+        note_session(store, session);
+        if (store->hears != NULL)
+            store->hears(store->arg, false, session, name, &term, (uint64_t)last_token(store));
         return;
     }
+}
+
+/* The term is over: by its release, or by whatever else. */
+static void vacate(struct tn_sqlite *store, const char *name, bool released)
+{
+    (void)tn_sql_step(store, released ? TN_SQL_LEASE_RELEASE : TN_SQL_LEASE_EXPIRE, "t", name);
+    (void)tn_sql_step(store, TN_SQL_REVOKED_DROP, "t", name);
+    tn_bell_note(store, tn_bell_name_slot(name));
+    grant_next(store, name);
 }
 
 static void end_session(struct tn_sqlite *store, int64_t session)
@@ -156,9 +178,38 @@ static void end_session(struct tn_sqlite *store, int64_t session)
     (void)tn_sql_step(store, TN_SQL_SESSION_DROP, "i", session);
     while (tn_sql_step(store, TN_SQL_SESSION_LEASE, "i", session)) {
         (void)tn_sql_bytes(store, TN_SQL_SESSION_LEASE, 0, name, sizeof name);
-        (void)tn_sql_step(store, TN_SQL_LEASE_EXPIRE, "t", name);
-        grant_next(store, name);
+        vacate(store, name, false);
     }
+}
+
+static tenure_ns session_ttl(struct tn_sqlite *store, int64_t session)
+{
+    (void)tn_sql_step(store, TN_SQL_DEADLINE_FIND, "it", session, store->clock.domain);
+    return tn_sql_i64(store, TN_SQL_DEADLINE_FIND, 1);
+}
+
+static void hold_off(struct tn_sqlite *store, const char *name, const struct lease *lease)
+{
+    (void)tn_sql_step(store, TN_SQL_REVOKED_SET, "titi", name, lease->token, store->clock.domain,
+                      store->now + session_ttl(store, lease->session));
+}
+
+/* Whether the living holder of @name has lost it to a revocation whose hold-off is over. A clock
+ * that has not looked yet, or was set back, gives a full TTL from now, as for sessions. */
+static bool is_hold_off_over(struct tn_sqlite *store, const char *name, struct lease *lease)
+{
+    const enum tn_sql sql = TN_SQL_REVOKED_FIND;
+
+    if (!tn_sql_step(store, sql, "tit", name, lease->token, store->clock.domain))
+        return false;
+    lease->revoked = true;
+    tenure_ns free_at = tn_sql_i64(store, sql, 0);
+    bool known = tn_sql_i64(store, sql, 1) != 0;
+    if (known && free_at <= store->now)
+        return true;
+    if (!known || free_at > store->now + session_ttl(store, lease->session))
+        hold_off(store, name, lease);
+    return false;
 }
 
 /* The lease as it is now: a holder whose time is over has gone, and the next in line has it. */
@@ -166,18 +217,33 @@ static struct lease settle(struct tn_sqlite *store, const char *name)
 {
     struct lease lease = find_lease(store, name);
 
-    if (!lease.held || alive(store, lease.session))
+    if (!lease.held)
         return lease;
-    end_session(store, lease.session);
+    if (!alive(store, lease.session))
+        end_session(store, lease.session);
+    else if (is_hold_off_over(store, name, &lease))
+        vacate(store, name, false);
+    else
+        return lease;
     return find_lease(store, name);
 }
 
 static void reap(struct tn_sqlite *store, int most)
 {
+    char name[TN_NAME_MAX + 1];
+
     for (int i = 0; i < most; i++) {
         if (!tn_sql_step(store, TN_SQL_EXPIRED, "ti", store->clock.domain, store->now))
-            return;
+            break;
         end_session(store, tn_sql_i64(store, TN_SQL_EXPIRED, 0));
+    }
+    for (int i = 0; i < most; i++) {
+        if (!tn_sql_step(store, TN_SQL_REVOKED_DUE, "ti", store->clock.domain, store->now))
+            break;
+        (void)tn_sql_bytes(store, TN_SQL_REVOKED_DUE, 0, name, sizeof name);
+        (void)settle(store, name);
+        /* If it is still there, it was about another term. */
+        (void)tn_sql_step(store, TN_SQL_REVOKED_FORGET, "tt", name, store->clock.domain);
     }
 }
 
@@ -201,6 +267,7 @@ static struct session find_session(const struct step *step)
     session.ttl = tn_sql_i64(store, TN_SQL_SESSION_FIND, 1);
     session.seq = tn_sql_i64(store, TN_SQL_SESSION_FIND, 2);
     session.one_shot = tn_sql_i64(store, TN_SQL_SESSION_FIND, 3) != 0;
+    step->result->session = session.id;
     return session;
 }
 
@@ -211,6 +278,24 @@ static struct session find_alive(const struct step *step)
     if (session.id != 0 && !alive(step->store, session.id))
         session.id = 0;
     return session;
+}
+
+/* All of them every time, so there is nothing to remember: few are ever revoked at once. */
+void tn_sqlite_tell_revoked(struct tn_sqlite *store, int64_t id)
+{
+    const enum tn_sql sql = TN_SQL_SESSION_REVOKED;
+    char name[TN_NAME_MAX + 1];
+    struct tn_secret term;
+
+    if (store->hears == NULL)
+        return;
+    for (bool more = tn_sql_step(store, sql, "i", id); more; more = tn_sql_next(store, sql)) {
+        (void)tn_sql_bytes(store, sql, 0, name, sizeof name);
+        if (!tn_sql_secret(store, sql, 2, &term))
+            tn_sql_damaged(store);
+        else
+            store->hears(store->arg, true, id, name, &term, (uint64_t)tn_sql_i64(store, sql, 1));
+    }
 }
 
 /* Every clock's deadline goes: another clock has to look again before it may judge. */
@@ -228,6 +313,9 @@ static void renew(struct step *step, const struct session *session)
     set_deadline(store, session->id, session->ttl);
     step->result->answer = TN_ANSWER_OK;
     step->result->ttl = session->ttl;
+    if (tn_sql_step(store, TN_SQL_SESSION_HELD, "i", session->id))
+        step->result->held = (uint32_t)tn_sql_i64(store, TN_SQL_SESSION_HELD, 0);
+    tn_sqlite_tell_revoked(store, session->id);
 }
 
 static struct session add_session(struct step *step, bool one_shot)
@@ -238,6 +326,7 @@ static struct session add_session(struct step *step, bool one_shot)
     (void)tn_sql_step(step->store, TN_SQL_SESSION_ADD, "sbii", &step->session, op->label,
                       (size_t)op->label_len, op->ttl, (int64_t)one_shot);
     session.id = sqlite3_last_insert_rowid(step->store->db);
+    step->result->session = session.id;
     renew(step, &session);
     return session;
 }
@@ -298,7 +387,7 @@ static enum tn_answer acquire(struct step *step, const struct session *session)
 
     if (!lease.exists)
         (void)tn_sql_step(store, TN_SQL_LEASE_ADD, "t", step->name);
-    if (holds(step, &lease, session))
+    if (holds(step, &lease, session) && !lease.revoked)
         return TN_ANSWER_GRANTED; /* A repetition: the same term, the same token. */
     if (!lease.held && lease.token > 0 && tn_secret_equal(&lease.term, &step->term))
         return TN_ANSWER_STALE; /* This term is over. */
@@ -333,8 +422,7 @@ static void do_acquire(struct step *step)
 
 static void give_back(struct step *step, const struct session *session)
 {
-    (void)tn_sql_step(step->store, TN_SQL_LEASE_RELEASE, "t", step->name);
-    grant_next(step->store, step->name);
+    vacate(step->store, step->name, true);
     if (session->one_shot)
         end_session(step->store, session->id);
 }
@@ -386,6 +474,24 @@ static void do_read(struct step *step)
     step->result->answer = lease.held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
 }
 
+/* The holder is told, and the lease passes on when it has released it, when its session ends, or a
+ * full TTL from now: P1, as in the lease table. */
+static void do_revoke(struct step *step)
+{
+    struct tn_sqlite *store = step->store;
+    struct lease lease = settle(store, step->name);
+
+    step->result->answer = TN_ANSWER_STALE;
+    if (!lease.held || (step->op->token != 0 && step->op->token != (uint64_t)lease.token))
+        return;
+    step->result->answer = TN_ANSWER_OK;
+    if (lease.revoked)
+        return;
+    hold_off(store, step->name, &lease);
+    note_session(store, lease.session);
+    tn_bell_note(store, tn_bell_name_slot(step->name));
+}
+
 static void do_raise(struct step *step)
 {
     struct tn_sqlite *store = step->store;
@@ -398,8 +504,15 @@ static void do_raise(struct step *step)
         (void)tn_sql_step(store, TN_SQL_TOKEN_SET, "i", (int64_t)step->op->token);
 }
 
+/* Sessions that another clock has renewed since we looked get a deadline on ours. */
+static void adopt(struct tn_sqlite *store)
+{
+    (void)tn_sql_step(store, TN_SQL_ADOPT, "ti", store->clock.domain, store->now);
+}
+
 static void do_tick(struct step *step)
 {
+    adopt(step->store);
     reap(step->store, REAP_MAX);
     step->result->answer = TN_ANSWER_OK;
 }
@@ -416,6 +529,9 @@ static void read_view(struct tn_sqlite *store, enum tn_sql sql, struct tn_sqlite
         lease.label_len = tn_sql_bytes(store, sql, 3, lease.label, sizeof lease.label);
         lease.ttl = tn_sql_i64(store, sql, 4);
         lease.remaining = tn_sql_i64(store, sql, 5) - store->now;
+        lease.beat = (uint64_t)tn_sql_i64(store, sql, 7);
+        if (!tn_sql_secret(store, sql, 6, &lease.term))
+            tn_sql_damaged(store);
     }
     *ret_lease = lease;
 }
@@ -423,24 +539,21 @@ static void read_view(struct tn_sqlite *store, enum tn_sql sql, struct tn_sqlite
 static void (*const operations[])(struct step *step) = {
     [TN_OP_OPEN] = do_open,       [TN_OP_RENEW] = do_renew,     [TN_OP_CLOSE] = do_close,
     [TN_OP_ACQUIRE] = do_acquire, [TN_OP_RELEASE] = do_release, [TN_OP_READ] = do_read,
-    [TN_OP_RAISE] = do_raise,     [TN_OP_TICK] = do_tick,
+    [TN_OP_REVOKE] = do_revoke,   [TN_OP_RAISE] = do_raise,     [TN_OP_TICK] = do_tick,
 };
 
 static bool needs_name(enum tn_op_kind kind)
 {
-    return kind == TN_OP_ACQUIRE || kind == TN_OP_RELEASE || kind == TN_OP_READ;
+    return kind == TN_OP_ACQUIRE || kind == TN_OP_RELEASE || kind == TN_OP_READ ||
+           kind == TN_OP_REVOKE;
 }
 
-static int check_op(const struct tn_op *op, struct tn_text *reterr)
+int tn_sqlite_check_op(const struct tn_op *op, struct tn_text *reterr)
 {
     const char *reason = "the TTL, the label or the sequence number is out of range";
     bool opens = op->kind == TN_OP_OPEN || (op->kind == TN_OP_ACQUIRE && op->ttl > 0);
     bool good = op->label_len <= TN_LABEL_MAX && op->seq <= INT64_MAX;
 
-    if (op->kind == TN_OP_REVOKE) {
-        tn_text_add(reterr, "this store cannot revoke a lease yet");
-        return TENURE_E_UNSUPPORTED;
-    }
     if (opens)
         good = good && op->ttl >= TN_TTL_MIN && op->ttl <= TN_TTL_MAX;
     if (good && (op->name_len > 0 || needs_name(op->kind)))
@@ -450,31 +563,77 @@ static int check_op(const struct tn_op *op, struct tn_text *reterr)
     return good ? 0 : TENURE_E_INVALID;
 }
 
-int tn_sqlite_step(struct tn_sqlite *store, const struct tn_op *op,
-                   struct tn_sqlite_result *ret_result, struct tn_text *reterr)
+void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
+                     struct tn_sqlite_result *ret_result)
 {
-    struct tn_sqlite_result result = { 0 };
-    struct step step = { .store = store, .op = op, .result = &result };
+    struct step step = { .store = store, .op = op, .result = ret_result };
 
-    int rc = check_op(op, reterr);
-    if (rc < 0)
-        return rc;
+    memset(ret_result, 0, sizeof *ret_result);
     if (op->name_len > 0)
         memcpy(step.name, op->name, op->name_len);
     tn_secret_hash(&op->session, 's', &step.session);
     tn_secret_hash(&op->term, 't', &step.term);
-    rc = tn_sql_begin(store, reterr);
-    if (rc < 0)
-        return rc;
     operations[op->kind](&step);
     if (op->name_len > 0 &&
         tn_sql_step(store, TN_SQL_LEASE_VIEW, "tt", store->clock.domain, step.name))
-        read_view(store, TN_SQL_LEASE_VIEW, &result.lease);
-    rc = tn_sql_end(store, 0, reterr);
+        read_view(store, TN_SQL_LEASE_VIEW, &ret_result->lease);
+}
+
+bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_result *ret_result)
+{
+    const enum tn_sql sql = TN_SQL_LEASE_VIEW;
+    struct tn_sqlite_lease *lease = &ret_result->lease;
+
+    memset(ret_result, 0, sizeof *ret_result);
+    ret_result->answer = TN_ANSWER_FREE;
+    if (!tn_sql_step(store, sql, "tt", store->clock.domain, name))
+        return store->failed == 0;
+    read_view(store, sql, lease);
+    if (tn_sql_is_null(store, sql, 2))
+        return true;
+    ret_result->answer = TN_ANSWER_HELD;
+    /* Not settled: the session is gone or over, or our clock has not looked at it. */
+    if (!lease->held || tn_sql_is_null(store, sql, 5) || lease->remaining <= 0 ||
+        lease->remaining > lease->ttl)
+        return false;
+    if (!tn_sql_step(store, TN_SQL_REVOKED_FIND, "tit", name, (int64_t)lease->token,
+                     store->clock.domain))
+        return true;
+    return tn_sql_i64(store, TN_SQL_REVOKED_FIND, 1) != 0 &&
+           tn_sql_i64(store, TN_SQL_REVOKED_FIND, 0) > store->now;
+}
+
+tenure_ns tn_sqlite_due_at(struct tn_sqlite *store, int64_t id)
+{
+    static const enum tn_sql questions[] = { TN_SQL_SESSION_DUE, TN_SQL_SESSION_DUE_REVOKED };
+    tenure_ns due = TN_NEVER;
+
+    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+        if (!tn_sql_step(store, questions[i], "it", id, store->clock.domain) ||
+            tn_sql_is_null(store, questions[i], 0))
+            continue;
+        tenure_ns at = tn_sql_i64(store, questions[i], 0);
+        due = at < due ? at : due;
+    }
+    return due;
+}
+
+int tn_sqlite_step(struct tn_sqlite *store, const struct tn_op *op,
+                   struct tn_sqlite_result *ret_result, struct tn_text *reterr)
+{
+    struct tn_sqlite_result result;
+
+    int rc = tn_sqlite_check_op(op, reterr);
     if (rc < 0)
         return rc;
-    if (store->ring)
-        tn_sqlite_ring(store);
+    rc = tn_sql_begin(store, reterr);
+    if (rc < 0)
+        return rc;
+    tn_sqlite_apply(store, op, &result);
+    rc = tn_sql_end(store, 0, reterr);
+    if (rc != 0)
+        return rc;
+    tn_sqlite_ring(store);
     *ret_result = result;
     return 0;
 }
@@ -521,16 +680,19 @@ int tn_sqlite_list(struct tn_sqlite *store, const char *prefix, struct tn_sqlite
     int rc = tn_sql_begin(store, reterr);
     if (rc < 0)
         return rc;
-    /* Sessions that other clocks have renewed since we looked. */
-    (void)tn_sql_step(store, TN_SQL_ADOPT, "ti", store->clock.domain, store->now);
+    adopt(store);
     reap(store, INT_MAX);
     rc = tn_sql_end(store, collect(store, prefix, &leases, &count), reterr);
+    if (rc == TN_SQL_AGAIN) {
+        tn_sql_roll_back(store);
+        store->was_busy = true;
+        rc = tn_sql_error(store->path, SQLITE_BUSY, NULL, reterr);
+    }
     if (rc < 0) {
         free(leases);
         return rc;
     }
-    if (store->ring)
-        tn_sqlite_ring(store);
+    tn_sqlite_ring(store);
     *ret_leases = leases;
     *ret_count = count;
     return 0;

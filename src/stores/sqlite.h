@@ -13,7 +13,10 @@
  *            over or the lease has passed on. An expired term is STALE, a wrong secret DENIED.
  *   seq 0    is newer than all before: a synchronous call cannot be overtaken.
  *   A waiter learns of its grant by asking again; tn_sqlite_watch tells it when. There are no
- *   notices, and REVOKE is not supported yet.
+ *   notices: a renewal's answer says only how many leases the session has.
+ *
+ * The same file behind the runtime's interface, with notices and without ever waiting for others,
+ * is tn_sqlite_store_ops.
  *
  * Threads: one at a time per store; another thread opens its own. Not usable in a forked child.
  * Blocks for the disk, and while others are in a transaction up to the bound given to open. */
@@ -33,12 +36,14 @@
 
 #define TN_SQLITE_BUSY TN_SEC(5)
 
+extern const struct tn_store_ops tn_sqlite_store_ops;
+
 struct tn_sqlite;
 
 struct tn_sqlite_options {
     const struct tn_clock *clock; /* Copied. */
     bool create;                  /* Make the file if there is none. */
-    tenure_ns busy;               /* Wait this long for others; 0: TN_SQLITE_BUSY. */
+    tenure_ns busy; /* Wait this long for others; 0: TN_SQLITE_BUSY; negative: do not wait. */
 };
 
 /* A name as others may know it. */
@@ -50,13 +55,24 @@ struct tn_sqlite_lease {
     uint64_t token; /* When free: the last one, 0 if there was none. */
     tenure_ns ttl;
     tenure_ns remaining;
+    uint64_t beat;         /* Rises with every renewal of the holder. */
+    struct tn_secret term; /* Of the holder, as it is stored. */
 };
 
 struct tn_sqlite_result {
     enum tn_answer answer;
     tenure_ns ttl;                /* OPEN, RENEW, and ACQUIRE with a @ttl. */
+    uint32_t held;                /* OPEN, RENEW: how many leases the session has. */
+    int64_t session;              /* Its number, if it exists. */
     struct tn_sqlite_lease lease; /* Operations with a name: as the step left it. */
 };
+
+/* The path of the file that "sqlite:@rest" names; for the default store, and with @create, its
+ * folders are made. @ret_path: PATH_MAX bytes. Errors:
+ * TENURE_E_INVALID     @reterr says what is wrong with the URL, to be put behind it;
+ * TENURE_E_UNSUPPORTED there is no home directory; @reterr stands alone. */
+TENURE_MUST_USE int tn_sqlite_path(const char *rest, bool create, char *ret_path,
+                                   struct tn_text *reterr);
 
 /* Open the store at @path. The result is freed by tn_sqlite_close. Errors, told in @reterr:
  * TENURE_E_NOT_HELD    there is no file, and @options does not ask to create it;

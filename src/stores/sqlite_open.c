@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "runtime/random.h"
 #include "stores/sqlite_private.h"
 
 /* The journal is a rollback journal that stays in place: the flush after its header was zeroed is
@@ -59,6 +61,30 @@ static int configure(struct tn_sqlite *store)
     return rc;
 }
 
+/* Schema 1 becomes 2 in one transaction; another process may be faster. */
+static int migrate(struct tn_sqlite *store)
+{
+    char answer[128];
+
+    int rc = ask(store, "PRAGMA user_version", answer, sizeof answer);
+    if (rc != SQLITE_OK || strcmp(answer, "1") != 0)
+        return rc;
+    rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = ask(store, "PRAGMA user_version", answer, sizeof answer);
+    if (rc == SQLITE_OK && strcmp(answer, "1") == 0) {
+        rc = sqlite3_exec(store->db, tn_sqlite_schema_2, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(store->db, "PRAGMA user_version=2", NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+    if (rc != SQLITE_OK && sqlite3_get_autocommit(store->db) == 0)
+        (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
 static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE;
@@ -66,6 +92,9 @@ static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
     int rc = sqlite3_open_v2(store->path, &store->db, flags, NULL);
     if (rc == SQLITE_OK)
         rc = configure(store);
+    if (rc == SQLITE_OK)
+        rc = migrate(store);
+    store->was_busy = (rc & 0xff) == SQLITE_BUSY;
     if (rc != SQLITE_OK)
         return tn_sql_error(store->path, rc, store->db != NULL ? sqlite3_errmsg(store->db) : NULL,
                             reterr);
@@ -74,32 +103,72 @@ static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
     return tn_sqlite_check(store->path, reterr);
 }
 
-int tn_sqlite_open(const char *path, const struct tn_sqlite_options *options,
-                   struct tn_sqlite **ret_store, struct tn_text *reterr)
+int tn_sqlite_connect(struct tn_sqlite *store, bool create, struct tn_text *reterr)
 {
-    struct tn_sqlite *store = calloc(1, sizeof *store);
     char scratch[TN_NAME_MAX];
     struct tn_text ignored;
 
-    if (store == NULL) {
-        tn_text_add(reterr, "out of memory");
-        return TENURE_E_NOMEM;
-    }
-    store->clock = *options->clock;
-    store->busy = options->busy > 0 ? options->busy : TN_SQLITE_BUSY;
     tn_text_init(&ignored, scratch, sizeof scratch);
-    int rc = tn_sqlite_resolve(path, store->path, reterr);
-    if (rc < 0)
-        goto out;
-    rc = tn_sqlite_check(store->path, options->create ? &ignored : reterr);
-    if (rc < 0 && options->create) {
+    store->was_busy = false;
+    store->adopted = false;
+    int rc = tn_sqlite_check(store->path, create ? &ignored : reterr);
+    if (rc < 0 && create) {
         rc = rc == TENURE_E_NOT_HELD ? tn_sqlite_create(store->path, reterr) : 0;
         if (rc == 0)
             rc = tn_sqlite_check(store->path, reterr);
     }
     if (rc == 0)
         rc = open_checked(store, reterr);
-out:
+    if (rc < 0)
+        tn_sqlite_disconnect(store);
+    return rc;
+}
+
+void tn_sqlite_disconnect(struct tn_sqlite *store)
+{
+    for (int i = 0; i < TN_SQL_COUNT; i++) {
+        (void)sqlite3_finalize(store->statements[i]);
+        store->statements[i] = NULL;
+    }
+    (void)sqlite3_close(store->db);
+    store->db = NULL;
+}
+
+int tn_sqlite_new(const char *path, const struct tn_sqlite_options *options,
+                  struct tn_sqlite **ret_store, struct tn_text *reterr)
+{
+    struct tn_sqlite *store = calloc(1, sizeof *store);
+    struct tn_secret seed;
+
+    if (store == NULL) {
+        tn_text_add(reterr, "out of memory");
+        return TENURE_E_NOMEM;
+    }
+    store->clock = *options->clock;
+    store->busy = options->busy != 0 ? options->busy : TN_SQLITE_BUSY;
+    int rc = tn_sqlite_resolve(path, store->path, reterr);
+    if (rc == 0) {
+        rc = tn_random_secret(&seed);
+        if (rc < 0)
+            tn_text_add(reterr, "the kernel gives no random numbers");
+    }
+    if (rc < 0) {
+        tn_sqlite_close(store);
+        return rc;
+    }
+    tn_prng_seed(&store->prng, tn_load_le(seed.bytes, 8));
+    *ret_store = store;
+    return 0;
+}
+
+int tn_sqlite_open(const char *path, const struct tn_sqlite_options *options,
+                   struct tn_sqlite **ret_store, struct tn_text *reterr)
+{
+    struct tn_sqlite *store = NULL;
+
+    int rc = tn_sqlite_new(path, options, &store, reterr);
+    if (rc == 0)
+        rc = tn_sqlite_connect(store, options->create, reterr);
     if (rc < 0) {
         tn_sqlite_close(store);
         return rc;
@@ -112,8 +181,6 @@ void tn_sqlite_close(struct tn_sqlite *store)
 {
     if (store == NULL)
         return;
-    for (int i = 0; i < TN_SQL_COUNT; i++)
-        (void)sqlite3_finalize(store->statements[i]);
-    (void)sqlite3_close(store->db);
+    tn_sqlite_disconnect(store);
     free(store);
 }

@@ -8,23 +8,33 @@
 #include <limits.h>
 #include <sqlite3.h>
 
+#include "base/prng.h"
 #include "base/secret.h"
 #include "stores/sqlite.h"
 
 #define TN_SQLITE_APPLICATION 0x746e7572 /* "tnur" */
-#define TN_SQLITE_SCHEMA 1
+#define TN_SQLITE_SCHEMA 2
 
 enum tn_sql {
     TN_SQL_BEGIN,
+    TN_SQL_BEGIN_READ,
     TN_SQL_COMMIT,
     TN_SQL_ROLLBACK,
     TN_SQL_ADOPT,
+    TN_SQL_ADOPT_REVOKED,
     TN_SQL_EXPIRED,
     TN_SQL_SESSION_FIND,
     TN_SQL_SESSION_ADD,
     TN_SQL_SESSION_SEQ,
     TN_SQL_SESSION_DROP,
     TN_SQL_SESSION_LEASE,
+    TN_SQL_SESSION_HELD,
+    TN_SQL_SESSION_SECRET,
+    TN_SQL_SESSION_REVOKED,
+    TN_SQL_SESSION_SINCE,
+    TN_SQL_SESSION_WAITS,
+    TN_SQL_SESSION_DUE,
+    TN_SQL_SESSION_DUE_REVOKED,
     TN_SQL_SESSION_WAITERS_DROP,
     TN_SQL_DEADLINE_FIND,
     TN_SQL_DEADLINE_SET,
@@ -40,25 +50,51 @@ enum tn_sql {
     TN_SQL_WAITER_ADD,
     TN_SQL_WAITER_FIRST,
     TN_SQL_WAITER_DROP,
+    TN_SQL_REVOKED_FIND,
+    TN_SQL_REVOKED_SET,
+    TN_SQL_REVOKED_DROP,
+    TN_SQL_REVOKED_FORGET,
+    TN_SQL_REVOKED_DUE,
     TN_SQL_TOKEN_READ,
     TN_SQL_TOKEN_SET,
     TN_SQL_COUNT
 };
 
+/* The bell: a slot per few sessions, then a slot per few names; sqlite_bell.c. */
+enum { TN_BELL_HALF = 512, TN_BELL_SLOTS = 2 * TN_BELL_HALF };
+
+struct tn_bell_page {
+    char magic[8];
+    uint64_t slots[TN_BELL_SLOTS];
+};
+
+/* What the rules do to a session beside answering: its turn came, or its lease was revoked. Called
+ * inside the transaction, which may still fail. */
+typedef void tn_sqlite_hears(void *arg, bool revoked, int64_t session, const char *name,
+                             const struct tn_secret *term, uint64_t token);
+
 struct tn_sqlite {
-    sqlite3 *db;
+    sqlite3 *db; /* NULL: not connected. */
     struct tn_clock clock;
-    tenure_ns busy;
+    struct tn_prng prng;
+    tenure_ns busy; /* Negative: do not wait at all. */
     tenure_ns busy_since;
-    tenure_ns now; /* Of the transaction: read after it began, so that waiting counts. */
-    int failed;    /* The first SQLite error of the transaction. */
-    bool adopted;  /* Sessions of other clocks have a deadline on ours. */
-    bool ring;     /* A waiter was granted a lease. */
+    tenure_ns now;          /* Of the transaction: read after it began, so that waiting counts. */
+    int failed;             /* The first SQLite error of the transaction. */
+    bool was_busy;          /* The last error came from the transaction of another. */
+    bool has_moved;         /* The last error came from a file that is no longer there. */
+    bool adopted;           /* Sessions of other clocks have a deadline on ours. */
+    bool ring;              /* There is something in @rung. */
+    tn_sqlite_hears *hears; /* NULL: nobody. */
+    void *arg;
     sqlite3_stmt *statements[TN_SQL_COUNT];
+    bool rung[TN_BELL_SLOTS]; /* Slots of the bell to be changed after the commit. */
     char path[PATH_MAX];
 };
 
 extern const char tn_sqlite_schema[];
+/* From schema 1 to 2; what a new store begins with as well. */
+extern const char tn_sqlite_schema_2[];
 
 /* Bind and take one step. @format has a letter per argument: i int64_t, t const char *, s const
  * struct tn_secret *, b const char * and size_t as one blob. True: there is a row, to be read with
@@ -78,8 +114,24 @@ uint32_t tn_sql_bytes(const struct tn_sqlite *store, enum tn_sql sql, int column
 void tn_sql_damaged(struct tn_sqlite *store);
 
 TENURE_MUST_USE int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr);
-/* Commit, or roll back after an error or with @status < 0, which is then returned. */
+/* For reading only: disturbs nobody but who commits at that moment. */
+TENURE_MUST_USE int tn_sql_begin_read(struct tn_sqlite *store, struct tn_text *reterr);
+/* Commit, or roll back after an error or with @status < 0, which is then returned. TN_SQL_AGAIN
+ * from a store that does not wait: readers are in the way, the transaction is still open. */
+#define TN_SQL_AGAIN 1
 TENURE_MUST_USE int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr);
+void tn_sql_roll_back(struct tn_sqlite *store);
+
+/* The rules, inside a transaction. The operation has passed the check. */
+TENURE_MUST_USE int tn_sqlite_check_op(const struct tn_op *op, struct tn_text *reterr);
+void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
+                     struct tn_sqlite_result *ret_result);
+/* Read @name without changing anything. False: something is due first, apply a READ or a TICK. */
+bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_result *ret_result);
+/* Told through @hears: leases of session @id that are revoked. */
+void tn_sqlite_tell_revoked(struct tn_sqlite *store, int64_t id);
+/* When a lease that session @id waits for may become free without anybody's doing; TN_NEVER. */
+tenure_ns tn_sqlite_due_at(struct tn_sqlite *store, int64_t id);
 
 /* The code and the line for SQLite's @rc. */
 int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *reterr);
@@ -94,7 +146,32 @@ TENURE_MUST_USE int tn_sqlite_create(const char *path, struct tn_text *reterr);
 /* The full path, with only the last part possibly a symbolic link. @ret_path: PATH_MAX bytes. */
 TENURE_MUST_USE int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr);
 
-/* Tell those who watch. */
-void tn_sqlite_ring(const struct tn_sqlite *store);
+/* The object without its connection; freed by tn_sqlite_close. */
+TENURE_MUST_USE int tn_sqlite_new(const char *path, const struct tn_sqlite_options *options,
+                                  struct tn_sqlite **ret_store, struct tn_text *reterr);
+/* Check the file, and open it; errors as tn_sqlite_open. */
+TENURE_MUST_USE int tn_sqlite_connect(struct tn_sqlite *store, bool create, struct tn_text *reterr);
+void tn_sqlite_disconnect(struct tn_sqlite *store);
+
+/* Note whom the transaction concerns, and tell them once it is committed. */
+unsigned tn_bell_session_slot(const struct tn_secret *session_hash);
+unsigned tn_bell_name_slot(const char *name);
+void tn_bell_note(struct tn_sqlite *store, unsigned slot);
+void tn_sqlite_ring(struct tn_sqlite *store);
+
+/* Who listens: a descriptor of the bell and one of inotify. */
+struct tn_bell {
+    int file;
+    int watch;
+};
+/* Begin, or begin again after the bell was removed. False: there is no bell to be had now. */
+bool tn_bell_listen(const struct tn_sqlite *store, struct tn_bell *bell);
+void tn_bell_done(struct tn_bell *bell);
+/* Forget what @watch has to tell; true: the file is no longer the one with that name. */
+bool tn_bell_drain(struct tn_bell *bell);
+/* The page as it is; a bell that is short or was rung by a version without slots reads as one in
+ * which everything moved. */
+void tn_bell_read(struct tn_sqlite *store, const struct tn_bell *bell,
+                  struct tn_bell_page *ret_page);
 
 #endif

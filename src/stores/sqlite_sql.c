@@ -33,18 +33,34 @@ const char tn_sqlite_schema[] =
     "CREATE INDEX waiters_queue ON waiters (name, place);"
     "CREATE INDEX waiters_session ON waiters (session);";
 
-#define VIEW                                                                            \
-    "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at FROM leases l " \
-    "LEFT JOIN sessions s ON s.id = l.session "                                         \
+/* A revoked lease is held off until its row of the looking clock is due. The row names the token,
+ * so that one left behind, by whatever, says nothing about the next term. The index finds what a
+ * session was granted since a token. */
+const char tn_sqlite_schema_2[] =
+    "CREATE TABLE revoked (name TEXT NOT NULL, token INTEGER NOT NULL, clock TEXT NOT NULL,"
+    " free_at INTEGER NOT NULL, PRIMARY KEY (name, clock)) WITHOUT ROWID;"
+    "CREATE INDEX revoked_due ON revoked (clock, free_at);"
+    "DROP INDEX leases_held;"
+    "CREATE INDEX leases_held ON leases (session, token) WHERE session IS NOT NULL;";
+
+#define VIEW                                                                             \
+    "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at, l.term, s.seq " \
+    "FROM leases l "                                                                     \
+    "LEFT JOIN sessions s ON s.id = l.session "                                          \
     "LEFT JOIN deadlines d ON d.session = s.id AND d.clock = ?1 "
 
 static const char *const texts[TN_SQL_COUNT] = {
     [TN_SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [TN_SQL_BEGIN_READ] = "BEGIN",
     [TN_SQL_COMMIT] = "COMMIT",
     [TN_SQL_ROLLBACK] = "ROLLBACK",
     [TN_SQL_ADOPT] =
         "INSERT INTO deadlines SELECT id, ?1, ?2 + ttl_ns FROM sessions WHERE id NOT IN "
         "(SELECT session FROM deadlines WHERE clock = ?1)",
+    [TN_SQL_ADOPT_REVOKED] =
+        "INSERT OR IGNORE INTO revoked SELECT r.name, r.token, ?1, ?2 + s.ttl_ns FROM revoked r "
+        "CROSS JOIN leases l ON l.name = r.name AND l.token = r.token "
+        "JOIN sessions s ON s.id = l.session",
     [TN_SQL_EXPIRED] =
         "SELECT session FROM deadlines WHERE clock = ?1 AND expires_at <= ?2 LIMIT 1",
     [TN_SQL_SESSION_FIND] = "SELECT id, ttl_ns, seq, one_shot FROM sessions WHERE secret = ?1",
@@ -53,6 +69,21 @@ static const char *const texts[TN_SQL_COUNT] = {
     [TN_SQL_SESSION_SEQ] = "UPDATE sessions SET seq = ?2 WHERE id = ?1",
     [TN_SQL_SESSION_DROP] = "DELETE FROM sessions WHERE id = ?1",
     [TN_SQL_SESSION_LEASE] = "SELECT name FROM leases WHERE session = ?1 LIMIT 1",
+    [TN_SQL_SESSION_HELD] = "SELECT count(*) FROM leases WHERE session = ?1",
+    [TN_SQL_SESSION_SECRET] = "SELECT secret FROM sessions WHERE id = ?1",
+    [TN_SQL_SESSION_REVOKED] = "SELECT DISTINCT l.name, l.token, l.term FROM revoked r "
+                               "CROSS JOIN leases l ON l.name = r.name AND l.token = r.token "
+                               "WHERE l.session = ?1",
+    [TN_SQL_SESSION_SINCE] = "SELECT name, token, term FROM leases WHERE session = ?1 "
+                             "AND token > ?2 ORDER BY token",
+    [TN_SQL_SESSION_WAITS] = "SELECT 1 FROM waiters WHERE session = ?1 LIMIT 1",
+    [TN_SQL_SESSION_DUE] = "SELECT min(coalesce(d.expires_at, 0)) FROM "
+                           "(SELECT DISTINCT l.session AS holder FROM waiters w "
+                           "CROSS JOIN leases l ON l.name = w.name "
+                           "WHERE w.session = ?1 AND l.session IS NOT NULL) "
+                           "LEFT JOIN deadlines d ON d.session = holder AND d.clock = ?2",
+    [TN_SQL_SESSION_DUE_REVOKED] = "SELECT min(r.free_at) FROM revoked r CROSS JOIN waiters w "
+                                   "ON w.name = r.name AND w.session = ?1 WHERE r.clock = ?2",
     [TN_SQL_SESSION_WAITERS_DROP] = "DELETE FROM waiters WHERE session = ?1",
     [TN_SQL_DEADLINE_FIND] = "SELECT d.expires_at, s.ttl_ns FROM sessions s LEFT JOIN deadlines d "
                              "ON d.session = s.id AND d.clock = ?2 WHERE s.id = ?1",
@@ -73,6 +104,12 @@ static const char *const texts[TN_SQL_COUNT] = {
     [TN_SQL_WAITER_FIRST] = "SELECT place, session, term FROM waiters WHERE name = ?1 "
                             "ORDER BY place LIMIT 1",
     [TN_SQL_WAITER_DROP] = "DELETE FROM waiters WHERE place = ?1",
+    [TN_SQL_REVOKED_FIND] = "SELECT free_at, clock = ?3 FROM revoked WHERE name = ?1 "
+                            "AND token = ?2 ORDER BY clock = ?3 DESC LIMIT 1",
+    [TN_SQL_REVOKED_SET] = "INSERT OR REPLACE INTO revoked VALUES (?1, ?2, ?3, ?4)",
+    [TN_SQL_REVOKED_DROP] = "DELETE FROM revoked WHERE name = ?1",
+    [TN_SQL_REVOKED_FORGET] = "DELETE FROM revoked WHERE name = ?1 AND clock = ?2",
+    [TN_SQL_REVOKED_DUE] = "SELECT name FROM revoked WHERE clock = ?1 AND free_at <= ?2 LIMIT 1",
     [TN_SQL_TOKEN_READ] = "SELECT token FROM counter WHERE id = 1",
     [TN_SQL_TOKEN_SET] = "UPDATE counter SET token = ?1 WHERE id = 1",
 };
@@ -119,6 +156,8 @@ int tn_sql_wait(void *arg, int count)
     struct tn_sqlite *store = arg;
     tenure_ns now = tn_clock_now(&store->clock);
 
+    if (store->busy < 0)
+        return 0;
     if (count == 0)
         store->busy_since = now;
     if (now - store->busy_since >= store->busy)
@@ -241,7 +280,7 @@ static void reset_all(struct tn_sqlite *store)
     }
 }
 
-static void roll_back(struct tn_sqlite *store)
+void tn_sql_roll_back(struct tn_sqlite *store)
 {
     reset_all(store);
     store->failed = 0;
@@ -261,8 +300,9 @@ static bool has_moved(struct tn_sqlite *store)
     return rc != SQLITE_OK || moved != 0;
 }
 
-static int fail_moved(const struct tn_sqlite *store, struct tn_text *reterr)
+static int fail_moved(struct tn_sqlite *store, struct tn_text *reterr)
 {
+    store->has_moved = true;
     tn_text_escape(reterr, store->path, strlen(store->path));
     tn_text_add(reterr, ": the file was removed or replaced while it was in use");
     return TENURE_E_UNAVAILABLE;
@@ -276,28 +316,48 @@ static int fail(struct tn_sqlite *store, struct tn_text *reterr)
     /* What SQLite has to say is more exact when its last error is this one. */
     if (sqlite3_extended_errcode(store->db) == rc)
         detail = sqlite3_errmsg(store->db);
+    store->was_busy = (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
     /* Without its file SQLite fails in one way or another; this is the one that helps. */
-    bool moved = (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
+    bool moved = !store->was_busy && (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
     int code = moved ? fail_moved(store, reterr) : tn_sql_error(store->path, rc, detail, reterr);
-    roll_back(store);
+    tn_sql_roll_back(store);
     return code;
+}
+
+static int begin(struct tn_sqlite *store, bool writes, struct tn_text *reterr)
+{
+    TN_ASSERT(sqlite3_get_autocommit(store->db) != 0);
+    store->failed = 0;
+    store->was_busy = false;
+    store->has_moved = false;
+    (void)tn_sql_step(store, writes ? TN_SQL_BEGIN : TN_SQL_BEGIN_READ, "");
+    /* A reader begins with its first look. */
+    if (!writes && store->failed == 0 && !tn_sql_step(store, TN_SQL_TOKEN_READ, ""))
+        tn_sql_damaged(store);
+    if (store->failed != 0)
+        return fail(store, reterr);
+    if (has_moved(store)) {
+        tn_sql_roll_back(store);
+        return fail_moved(store, reterr);
+    }
+    store->now = tn_clock_now(&store->clock);
+    return 0;
+}
+
+int tn_sql_begin_read(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    return begin(store, false, reterr);
 }
 
 int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr)
 {
-    TN_ASSERT(sqlite3_get_autocommit(store->db) != 0);
-    store->failed = 0;
     store->ring = false;
-    (void)tn_sql_step(store, TN_SQL_BEGIN, "");
-    if (store->failed != 0)
-        return fail(store, reterr);
-    if (has_moved(store)) {
-        roll_back(store);
-        return fail_moved(store, reterr);
-    }
-    store->now = tn_clock_now(&store->clock);
-    if (!store->adopted)
-        (void)tn_sql_step(store, TN_SQL_ADOPT, "ti", store->clock.domain, store->now);
+    memset(store->rung, 0, sizeof store->rung);
+    int rc = begin(store, true, reterr);
+    if (rc < 0 || store->adopted)
+        return rc;
+    (void)tn_sql_step(store, TN_SQL_ADOPT, "ti", store->clock.domain, store->now);
+    (void)tn_sql_step(store, TN_SQL_ADOPT_REVOKED, "ti", store->clock.domain, store->now);
     store->adopted = true;
     return 0;
 }
@@ -305,7 +365,7 @@ int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr)
 int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr)
 {
     if (status < 0 && store->failed == 0) {
-        roll_back(store);
+        tn_sql_roll_back(store);
         return status;
     }
     if (store->failed != 0)
@@ -314,6 +374,12 @@ int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr)
     (void)tn_sql_step(store, TN_SQL_COMMIT, "");
     if (store->failed == 0)
         return 0;
+    /* Who commits keeps new readers out, and those that are in leave soon. */
+    if (store->busy < 0 && (store->failed & 0xff) == SQLITE_BUSY &&
+        sqlite3_get_autocommit(store->db) == 0) {
+        store->failed = 0;
+        return TN_SQL_AGAIN;
+    }
     bool unknown = (store->failed & 0xff) == SQLITE_IOERR;
     int code = fail(store, reterr);
     return unknown ? TENURE_E_TIMEOUT : code;

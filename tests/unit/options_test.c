@@ -256,15 +256,15 @@ TEST(nearest_word)
     static const char *const words[] = { "plan", "sim", "status", "run", NULL };
     static const char *const far[] = { "a_word_longer_than_any_verb_can_be", NULL };
 
-    CHECK_STR(tn_cli_nearest("plna", words), "plan");
-    CHECK_STR(tn_cli_nearest("pan", words), "plan");
-    CHECK_STR(tn_cli_nearest("plans", words), "plan");
-    CHECK_STR(tn_cli_nearest("stat", words), "status");
-    CHECK_STR(tn_cli_nearest("sin", words), "sim");
-    CHECK_STR(tn_cli_nearest("xyz", words), NULL);
-    CHECK_STR(tn_cli_nearest("", words), NULL);
-    CHECK_STR(tn_cli_nearest("a_word_longer_than_any_verb_can_be", words), NULL);
-    CHECK_STR(tn_cli_nearest("a", far), NULL);
+    CHECK_STR(tn_nearest("plna", words), "plan");
+    CHECK_STR(tn_nearest("pan", words), "plan");
+    CHECK_STR(tn_nearest("plans", words), "plan");
+    CHECK_STR(tn_nearest("stat", words), "status");
+    CHECK_STR(tn_nearest("sin", words), "sim");
+    CHECK_STR(tn_nearest("xyz", words), NULL);
+    CHECK_STR(tn_nearest("", words), NULL);
+    CHECK_STR(tn_nearest("a_word_longer_than_any_verb_can_be", words), NULL);
+    CHECK_STR(tn_nearest("a", far), NULL);
 }
 
 TEST(durations_can_be_typed_again)

@@ -1,6 +1,8 @@
 /* nearest.c - "did you mean ...?": the word that is the fewest slips away from what was typed. */
-#include "cli/cli.h"
+#include "base/nearest.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Longer words are not compared; no verb or option comes near. */
@@ -35,7 +37,7 @@ static size_t distance(const char *a, const char *b)
     return row[a_len][b_len];
 }
 
-const char *tn_cli_nearest(const char *word, const char *const *candidates)
+const char *tn_nearest(const char *word, const char *const *candidates)
 {
     const char *nearest = NULL;
     size_t len = strlen(word);

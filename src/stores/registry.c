@@ -1,0 +1,113 @@
+/* registry.c - the stores of this build by the scheme of their URL.
+ *
+ * A scheme that exists, but not in this build, gets another answer than a slip of the keyboard. */
+#include "stores/registry.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+#include "stores/memory.h"
+#include "stores/sqlite.h"
+
+static const struct tn_store_ops *const built[] = { &tn_sqlite_store_ops, &tn_memory_store_ops };
+
+enum { BUILT = sizeof built / sizeof built[0] };
+
+/* Schemes that builds may have, and the packages that each needs when it is built. */
+static const struct {
+    const char *scheme;
+    const char *packages;
+} absent[] = {
+    { "etcd", "libnghttp2-dev and libprotobuf-c-dev" },
+    { "zookeeper", "libzookeeper-st-dev" },
+    { "consul", "libcurl4-openssl-dev" },
+    { "kubernetes", "libcurl4-openssl-dev" },
+    { "dynamodb", "libcurl4-openssl-dev" },
+    { "postgres", "libpq-dev" },
+    { "postgresql", "libpq-dev" },
+    { "redis", NULL },
+    { "rediss", NULL },
+    { "redlock", NULL },
+    { "tenured", NULL },
+    { "unix", NULL },
+};
+
+enum { ABSENT = sizeof absent / sizeof absent[0] };
+
+static void quote(struct tn_text *text, const char *url)
+{
+    tn_text_add(text, "'");
+    tn_text_escape(text, url, strlen(url));
+    tn_text_add(text, "'");
+}
+
+static bool is_scheme(const char *url, size_t len, const char *scheme)
+{
+    return strlen(scheme) == len && memcmp(url, scheme, len) == 0;
+}
+
+static void list_known(struct tn_text *text)
+{
+    for (size_t i = 0; i < BUILT; i++)
+        tn_text_addf(text, "%s%s:", i > 0 ? ", " : "", built[i]->scheme);
+}
+
+/* "etdc:..." is near to etcd; "/var/lib/x.db" is a path without its scheme. */
+static int refuse(const char *url, size_t len, struct tn_text *reterr)
+{
+    const char *words[BUILT + ABSENT + 1] = { NULL };
+    char typed[32];
+    const char *nearest = NULL;
+
+    for (size_t i = 0; i < BUILT; i++)
+        words[i] = built[i]->scheme;
+    for (size_t i = 0; i < ABSENT; i++)
+        words[BUILT + i] = absent[i].scheme;
+    if (len > 0 && len < sizeof typed) {
+        memcpy(typed, url, len);
+        typed[len] = '\0';
+        nearest = tn_nearest(typed, words);
+    }
+    quote(reterr, url);
+    tn_text_add(reterr, " names no store; known are ");
+    list_known(reterr);
+    if (nearest != NULL)
+        tn_text_addf(reterr, "; did you mean %s:?", nearest);
+    else if (url[len] == '\0')
+        tn_text_add(reterr, "; for a file write sqlite:PATH");
+    return TENURE_E_INVALID;
+}
+
+int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const char **ret_rest,
+                  struct tn_text *reterr)
+{
+    if (url == NULL || url[0] == '\0')
+        url = "sqlite:";
+    size_t len = strcspn(url, ":");
+    for (size_t i = 0; i < BUILT && url[len] == ':'; i++) {
+        if (is_scheme(url, len, built[i]->scheme)) {
+            *ret_ops = built[i];
+            *ret_rest = url + len + 1;
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < ABSENT && url[len] == ':'; i++) {
+        if (is_scheme(url, len, absent[i].scheme)) {
+            tn_text_addf(reterr, "%s: is not in this build of tenure", absent[i].scheme);
+            if (absent[i].packages != NULL)
+                tn_text_addf(reterr, "; install %s and build again", absent[i].packages);
+            return TENURE_E_UNSUPPORTED;
+        }
+    }
+    return refuse(url, len, reterr);
+}
+
+int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,
+                  struct tn_text *reterr)
+{
+    struct tn_store_open open = *how;
+    const struct tn_store_ops *ops = NULL;
+
+    int rc = tn_store_find(how->url, &ops, &open.rest, reterr);
+    return rc < 0 ? rc : ops->open(&open, ret_store, reterr);
+}

@@ -1,0 +1,285 @@
+/* sqlite_loop.c - when the SQLite store takes its turns: at once, in some milliseconds, at an
+ * instant of the boot clock, or when the bell rings.
+ *
+ * libuv's timers serve the milliseconds only: they stand still in suspend. An idle handle, not a
+ * timer of zero, makes a turn happen at once: the loop polls between two of them. */
+#include "stores/sqlite_loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "runtime/timer.h"
+
+static void later(uv_timer_t *timer);
+
+/* --- Turns ---------------------------------------------------------------------------------- */
+
+/* 1 to 10 ms, growing, never in step with others; if nobody asked, longer in the end. */
+static uint64_t busy_ms(struct tn_sqlite_store *store)
+{
+    uint64_t spread = store->tries < 9 ? store->tries : 9;
+
+    if (store->queue.first == NULL && store->lists == NULL && store->tries > 20)
+        return 50 + tn_prng_below(&store->sqlite->prng, 50);
+    return 1 + tn_prng_below(&store->sqlite->prng, spread + 1);
+}
+
+static tenure_ns wake_at(const struct tn_sqlite_store *store, tenure_ns now)
+{
+    const struct tn_heap_node *first = tn_heap_first(&store->looks);
+    tenure_ns wake = store->tick_at;
+    bool listens = store->owns != NULL || first != NULL;
+
+    if (first != NULL && first->at < wake)
+        wake = first->at;
+    /* No inotify to be had: look at the bell now and then. */
+    if (listens && !store->listening && now + TN_MS(200) < wake)
+        wake = now + TN_MS(200);
+    if (listens && wake < store->rest_until)
+        wake = store->rest_until;
+    return wake;
+}
+
+static void idle(uv_idle_t *handle);
+
+static void schedule(struct tn_sqlite_store *store)
+{
+    tenure_ns now = tn_clock_now(store->base.how.clock);
+    enum tn_sqlite_want want = tn_sqlite_wants(store, now);
+
+    if (want == TN_SQLITE_WANTS_NOTHING)
+        tn_timer_arm(store->timer, wake_at(store, now));
+    else if (want == TN_SQLITE_WANTS_COMMIT)
+        (void)uv_timer_start(&store->later, later, 1, 0);
+    else if (store->tries > 0)
+        (void)uv_timer_start(&store->later, later, busy_ms(store), 0);
+    else
+        (void)uv_idle_start(&store->idle, idle);
+}
+
+static void shut(struct tn_sqlite_store *store);
+
+static void run(struct tn_sqlite_store *store)
+{
+    (void)uv_idle_stop(&store->idle);
+    (void)uv_timer_stop(&store->later);
+    if (!store->closing)
+        tn_sqlite_turn(store);
+    if (store->closing)
+        shut(store);
+    else
+        schedule(store);
+}
+
+static void idle(uv_idle_t *handle)
+{
+    run(handle->data);
+}
+
+static void later(uv_timer_t *timer)
+{
+    run(timer->data);
+}
+
+void tn_sqlite_kick(struct tn_sqlite_store *store)
+{
+    TN_ASSERT(!store->closed);
+    /* Another process is in the way: the turn that comes anyhow takes all. */
+    if (!store->closing && uv_is_active((const uv_handle_t *)&store->later))
+        return;
+    (void)uv_idle_start(&store->idle, idle);
+}
+
+/* --- Waking up ------------------------------------------------------------------------------ */
+
+static void read_bell(struct tn_sqlite_store *store)
+{
+    tenure_ns now = tn_clock_now(store->base.how.clock);
+    struct tn_bell_page page;
+
+    tn_bell_read(store->sqlite, &store->bell, &page);
+    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+        if (page.slots[own->slot] != store->page.slots[own->slot])
+            own->moved = true;
+    }
+    for (unsigned slot = TN_BELL_HALF; slot < TN_BELL_SLOTS; slot++) {
+        if (page.slots[slot] != store->page.slots[slot])
+            tn_sqlite_watches_moved(store, slot, now);
+    }
+    store->page = page;
+}
+
+static void hear_bell(uv_poll_t *handle, int status, int events)
+{
+    struct tn_sqlite_store *store = handle->data;
+
+    (void)status;
+    (void)events;
+    if (store->closing)
+        return;
+    if (tn_bell_drain(&store->bell))
+        store->listening = tn_bell_listen(store->sqlite, &store->bell);
+    read_bell(store);
+    tn_sqlite_kick(store);
+}
+
+/* Once there is an inotify descriptor, it stays. */
+static void start_listening(struct tn_sqlite_store *store)
+{
+    if (store->listening)
+        return;
+    store->listening = tn_bell_listen(store->sqlite, &store->bell);
+    if (store->has_ear || store->bell.watch < 0)
+        return;
+    if (uv_poll_init(store->base.how.loop, &store->ear, store->bell.watch) != 0) {
+        store->listening = false;
+        return;
+    }
+    store->has_ear = true;
+    store->open_handles++;
+    store->ear.data = store;
+    (void)uv_poll_start(&store->ear, UV_READABLE, hear_bell);
+}
+
+static void hear_alarm(uv_poll_t *handle, int status, int events)
+{
+    struct tn_sqlite_store *store = handle->data;
+    uint64_t count;
+
+    (void)status;
+    (void)events;
+    ssize_t len = read(store->timer, &count, sizeof count);
+    (void)len;
+    if (store->closing)
+        return;
+    if (!store->listening) {
+        start_listening(store);
+        read_bell(store);
+    }
+    if (tn_clock_now(store->base.how.clock) >= store->tick_at) {
+        store->look = true;
+        store->tick_at = TN_NEVER;
+    }
+    tn_sqlite_kick(store);
+}
+
+/* --- Opening and closing -------------------------------------------------------------------- */
+
+static void free_store(struct tn_sqlite_store *store)
+{
+    tn_sqlite_watches_done(store);
+    while (store->owns != NULL) {
+        struct tn_sqlite_own *own = store->owns;
+        store->owns = own->next;
+        free(own);
+    }
+    tn_bell_done(&store->bell);
+    if (store->timer >= 0)
+        (void)close(store->timer);
+    tn_sqlite_close(store->sqlite);
+    free(store->news);
+    free(store);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct tn_sqlite_store *store = handle->data;
+
+    TN_ASSERT(store->open_handles > 0);
+    if (--store->open_handles > 0)
+        return;
+    void (*closed)(void *arg) = store->on_closed;
+    void *arg = store->closed_arg;
+    free_store(store);
+    closed(arg);
+}
+
+static void shut(struct tn_sqlite_store *store)
+{
+    tn_sqlite_abandon(store);
+    store->closed = true;
+    uv_close((uv_handle_t *)&store->idle, handle_closed);
+    uv_close((uv_handle_t *)&store->later, handle_closed);
+    uv_close((uv_handle_t *)&store->alarm, handle_closed);
+    if (store->has_ear)
+        uv_close((uv_handle_t *)&store->ear, handle_closed);
+}
+
+void tn_sqlite_loop_close(struct tn_store *base, void (*closed)(void *arg), void *arg)
+{
+    struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
+
+    TN_ASSERT(!store->closing);
+    store->closing = true;
+    store->on_closed = closed;
+    store->closed_arg = arg;
+    (void)uv_timer_stop(&store->later);
+    tn_sqlite_kick(store);
+}
+
+/* After this nothing may fail: handles can only be closed by the loop. */
+static void start(struct tn_sqlite_store *store)
+{
+    struct uv_loop_s *loop = store->base.how.loop;
+
+    (void)uv_idle_init(loop, &store->idle);
+    (void)uv_timer_init(loop, &store->later);
+    store->idle.data = store;
+    store->later.data = store;
+    store->alarm.data = store;
+    store->open_handles = 3;
+    (void)uv_poll_start(&store->alarm, UV_READABLE, hear_alarm);
+    start_listening(store);
+    tn_bell_read(store->sqlite, &store->bell, &store->page);
+}
+
+int tn_sqlite_loop_open(const struct tn_store_open *how, const struct tn_store_ops *ops,
+                        struct tn_sqlite_store **ret_store, struct tn_text *reterr)
+{
+    struct tn_sqlite_store *store = calloc(1, sizeof *store);
+    struct tn_sqlite_options options = { .clock = how->clock, .busy = -1 };
+    char path[PATH_MAX];
+    char text[256];
+    struct tn_text error;
+
+    if (store == NULL) {
+        tn_text_add(reterr, "out of memory");
+        return TENURE_E_NOMEM;
+    }
+    store->base = (struct tn_store) { .ops = ops, .how = *how };
+    store->base.how.url = NULL;
+    store->base.how.rest = NULL;
+    store->patience = how->patience > 0 ? how->patience : TN_SQLITE_BUSY;
+    store->tick_at = TN_NEVER;
+    store->bell = (struct tn_bell) { .file = -1, .watch = -1 };
+    store->timer = tn_timer_open();
+    int rc = store->timer >= 0 ? 0 : TENURE_E_UNAVAILABLE;
+    if (rc < 0)
+        tn_text_add(reterr, "no descriptor is left for a timer");
+    if (rc == 0)
+        rc = tn_sqlite_path(how->rest, how->create, path, reterr);
+    if (rc == 0)
+        rc = tn_sqlite_new(path, &options, &store->sqlite, reterr);
+    if (rc == 0) {
+        tn_text_init(&error, text, sizeof text);
+        rc = tn_sqlite_connect(store->sqlite, how->create, &error);
+        /* Others are busy with it right now; the first turn connects. */
+        if (rc == TENURE_E_UNAVAILABLE && store->sqlite->was_busy)
+            rc = 0;
+        else if (rc < 0)
+            tn_text_add(reterr, text);
+    }
+    if (rc == 0 && uv_poll_init(how->loop, &store->alarm, store->timer) != 0) {
+        tn_text_add(reterr, "the loop cannot watch a timer");
+        rc = TENURE_E_UNAVAILABLE;
+    }
+    if (rc < 0) {
+        free_store(store);
+        return rc;
+    }
+    start(store);
+    *ret_store = store;
+    return 0;
+}

@@ -1,0 +1,159 @@
+/* sqlite_loop.h - what the files of the SQLite store on a loop share.
+ *
+ * sqlite_store.c has the transactions, sqlite_loop.c when they are run, sqlite_watch.c the names
+ * that are watched and listed. */
+#ifndef TN_STORES_SQLITE_LOOP_H
+#define TN_STORES_SQLITE_LOOP_H
+
+#include <uv.h>
+
+#include "base/time.h"
+#include "core/heap.h"
+#include "core/plan.h"
+#include "stores/sqlite_private.h"
+
+enum { TN_SQLITE_BATCH = 256 };
+
+/* How long COMMIT is tried while readers are in the file, with new ones kept out. */
+#define TN_SQLITE_COMMIT_FOR TN_MS(250)
+/* After a failure what nobody has asked for rests so long. */
+#define TN_SQLITE_RETRY TN_SEC(1)
+/* Who waits or watches looks after so long, should every ring have been lost. */
+#define TN_SQLITE_BACKSTOP TN_SEC(60)
+/* How far those who wait for the same holder's end spread. */
+#define TN_SQLITE_TICK_JITTER TN_MS(100)
+/* How far those who watch the same name spread. */
+#define TN_SQLITE_WATCH_JITTER TN_MS(300)
+
+struct tn_req_list {
+    struct tn_store_req *first, *last;
+};
+
+/* A session that was opened, or waits, through this store. */
+struct tn_sqlite_own {
+    struct tn_sqlite_own *next;
+    struct tn_secret hash;
+    int64_t id;    /* Its number; 0: not known, or gone. */
+    uint64_t told; /* What it was granted up to this token is known to it. */
+    unsigned slot; /* Of the bell. */
+    bool moved;    /* The slot has changed. */
+    bool waits;
+    bool looked; /* In this transaction. */
+};
+
+/* What to tell the host once the transaction is committed. */
+struct tn_sqlite_news {
+    enum tn_notice_kind kind;
+    size_t before; /* Tell it before the answer to this request of the batch. */
+    uint64_t token;
+    struct tn_secret term;
+    struct tn_store_record record; /* CHANGED. */
+    char name[TN_NAME_MAX + 1];
+};
+
+struct tn_sqlite_watch {
+    struct tn_heap_node look; /* When to read it next. */
+    struct tn_sqlite_watch *next;
+    unsigned count;
+    bool told; /* What was told last: */
+    bool held;
+    uint64_t token;
+    char name[];
+};
+
+struct tn_sqlite_listing {
+    struct tn_sqlite_listing *next;
+    tenure_ns give_up_at;
+    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                 const char *error);
+    void *arg;
+    char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
+};
+
+enum tn_sqlite_want {
+    TN_SQLITE_WANTS_NOTHING,
+    TN_SQLITE_WANTS_FINISH,
+    TN_SQLITE_WANTS_LIST,
+    TN_SQLITE_WANTS_READ,
+    TN_SQLITE_WANTS_WRITE,
+    TN_SQLITE_WANTS_COMMIT,
+};
+
+struct tn_sqlite_store {
+    struct tn_store base;
+    struct tn_sqlite *sqlite;
+    tenure_ns patience;
+
+    struct tn_req_list queue;    /* Asked. */
+    struct tn_req_list batch;    /* In the transaction. */
+    struct tn_req_list finished; /* Answered, to be told. */
+    size_t batch_count;
+    size_t alone; /* So many requests are taken one by one. */
+    struct tn_sqlite_news *news;
+    size_t news_count, news_room;
+    struct tn_sqlite_listing *lists;
+
+    struct tn_sqlite_own *owns;
+    uint64_t token;       /* The counter at the end of the transaction. */
+    bool due;             /* A holder that somebody here waits for was over by then. */
+    bool tick;            /* Work off what is over. */
+    bool look;            /* Find out what is over. */
+    bool settle;          /* A read met a name with something due. */
+    tenure_ns tick_at;    /* When to look. */
+    tenure_ns rest_until; /* Nothing but requests before that. */
+
+    struct tn_heap looks;
+    struct tn_sqlite_watch *watches[TN_BELL_HALF]; /* By the slot of the bell. */
+    struct tn_bell bell;
+    struct tn_bell_page page;
+    bool listening;
+
+    bool committing;
+    tenure_ns commit_until;
+    unsigned tries; /* How often in a row another process was in the way. */
+
+    uv_idle_t idle;   /* A turn is due at once. */
+    uv_timer_t later; /* In some milliseconds. */
+    uv_poll_t alarm;  /* On the boot clock. */
+    uv_poll_t ear;    /* The bell. */
+    bool has_ear;
+    int timer;
+    unsigned open_handles;
+    bool closing, closed;
+    void (*on_closed)(void *arg);
+    void *closed_arg;
+};
+
+/* Let there be a turn soon. */
+void tn_sqlite_kick(struct tn_sqlite_store *store);
+void tn_sqlite_turn(struct tn_sqlite_store *store);
+enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now);
+void tn_sqlite_abandon(struct tn_sqlite_store *store);
+
+TENURE_MUST_USE int tn_sqlite_loop_open(const struct tn_store_open *how,
+                                        const struct tn_store_ops *ops,
+                                        struct tn_sqlite_store **ret_store, struct tn_text *reterr);
+void tn_sqlite_loop_close(struct tn_store *base, void (*closed)(void *arg), void *arg);
+
+/* NULL: out of memory; the transaction fails. */
+struct tn_sqlite_news *tn_sqlite_add_news(struct tn_sqlite_store *store);
+void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record);
+/* One more request, of the store's own. */
+void tn_sqlite_submit(struct tn_sqlite_store *store, struct tn_store_req *req);
+
+int tn_sqlite_watch_name(struct tn_store *base, const char *name, bool on);
+/* In a transaction: read what is due. */
+void tn_sqlite_watches_read(struct tn_sqlite_store *store);
+/* The bell's slot has changed. */
+void tn_sqlite_watches_moved(struct tn_sqlite_store *store, unsigned slot, tenure_ns now);
+void tn_sqlite_watches_done(struct tn_sqlite_store *store);
+
+void tn_sqlite_list_names(struct tn_store *base, const char *prefix,
+                          void (*done)(void *arg, int status, struct tn_store_lease *leases,
+                                       size_t count, const char *error),
+                          void *arg);
+void tn_sqlite_list_turn(struct tn_sqlite_store *store);
+void tn_sqlite_lists_expire(struct tn_sqlite_store *store, tenure_ns now, const char *text);
+void tn_sqlite_lists_fail(struct tn_sqlite_store *store, int status, const char *text);
+
+#endif

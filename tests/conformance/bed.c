@@ -1,0 +1,463 @@
+/* bed.c - the test bed of the conformance suite; bed.h. */
+#define _GNU_SOURCE
+#include "tests/conformance/bed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "runtime/random.h"
+#include "stores/registry.h"
+
+enum { STORES = 8 };
+
+uv_loop_t bed_loop;
+struct tn_clock bed_clock;
+
+static char folder[64];
+static char url[128];
+static struct bed_store stores[STORES];
+static uv_timer_t pulse;
+static bool inside; /* A call into a store is under way. */
+static bool running;
+
+/* --- News ----------------------------------------------------------------------------------- */
+
+static struct bed_news *add_news(void *arg, enum tn_notice_kind kind, const char *name)
+{
+    struct bed_store *store = arg;
+    struct bed_news *news = &store->news[store->count % BED_NEWS];
+
+    CHECK(!inside);
+    CHECK(!store->closed);
+    memset(news, 0, sizeof *news);
+    news->kind = kind;
+    news->at = bed_now();
+    (void)snprintf(news->name, sizeof news->name, "%s", name);
+    store->count++;
+    return news;
+}
+
+static void hear_granted(void *arg, const char *name, const struct tn_secret *term, uint64_t token)
+{
+    struct bed_news *news = add_news(arg, TN_NOTICE_GRANTED, name);
+
+    news->term = *term;
+    news->token = token;
+}
+
+static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
+{
+    add_news(arg, TN_NOTICE_CHANGED, name)->record = *record;
+}
+
+static void hear_revoked(void *arg, const char *name, uint64_t token)
+{
+    add_news(arg, TN_NOTICE_REVOKED, name)->token = token;
+}
+
+static const struct tn_store_host host = { hear_granted, hear_changed, hear_revoked };
+
+/* --- The loop ------------------------------------------------------------------------------- */
+
+tenure_ns bed_now(void)
+{
+    return tn_clock_now(&bed_clock);
+}
+
+tenure_ns bed_bound(void)
+{
+    return getenv("TENURE_CONFORMANCE_PLANT") != NULL ? TN_SEC(2) : TN_SEC(15);
+}
+
+/* So that one turn of the loop never lasts long. */
+static void beat(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+bool bed_until(bool (*condition)(void *arg), void *arg, tenure_ns bound)
+{
+    tenure_ns end = bed_now() + bound;
+
+    while (!condition(arg)) {
+        if (bed_now() >= end)
+            return false;
+        (void)uv_run(&bed_loop, UV_RUN_ONCE);
+    }
+    return true;
+}
+
+static bool is_reached(void *arg)
+{
+    return bed_now() >= *(tenure_ns *)arg;
+}
+
+void bed_pass(tenure_ns when)
+{
+    (void)bed_until(is_reached, &when, TN_SEC(60));
+}
+
+static void start_loop(void)
+{
+    CHECK_EQ_I64(uv_loop_init(&bed_loop), 0);
+    CHECK_EQ_I64(uv_timer_init(&bed_loop, &pulse), 0);
+    CHECK_EQ_I64(uv_timer_start(&pulse, beat, 5, 5), 0);
+    CHECK_EQ_I64(tn_clock_init(&bed_clock), 0);
+    running = true;
+}
+
+/* --- Stores --------------------------------------------------------------------------------- */
+
+struct bed_store *bed_open(void)
+{
+    struct bed_store *store = NULL;
+    const struct tn_store_ops *ops = NULL;
+    char text[256];
+    struct tn_text error;
+
+    if (!running)
+        start_loop();
+    for (size_t i = 0; i < STORES && store == NULL; i++) {
+        if (stores[i].store == NULL)
+            store = &stores[i];
+    }
+    CHECK(store != NULL);
+    memset(store, 0, sizeof *store);
+    struct tn_store_open how = { .url = url,
+                                 .loop = &bed_loop,
+                                 .clock = &bed_clock,
+                                 .host = &host,
+                                 .arg = store,
+                                 .create = true,
+                                 .patience = TN_SEC(5) };
+    tn_text_init(&error, text, sizeof text);
+    CHECK_EQ_I64(tn_store_find(how.url, &ops, &how.rest, &error), 0);
+    inside = true;
+    int rc = bed_planted(ops)->open(&how, &store->store, &error);
+    inside = false;
+    CHECK_STR(text, "");
+    CHECK_EQ_I64(rc, 0);
+    return store;
+}
+
+static void store_closed(void *arg)
+{
+    struct bed_store *store = arg;
+
+    CHECK(!inside);
+    CHECK(!store->closed);
+    store->closed = true;
+}
+
+static bool is_closed(void *arg)
+{
+    return ((struct bed_store *)arg)->closed;
+}
+
+void bed_close(struct bed_store *store)
+{
+    inside = true;
+    store->store->ops->close(store->store, store_closed, store);
+    inside = false;
+    CHECK(bed_until(is_closed, store, BED_BOUND));
+    store->store = NULL;
+}
+
+/* --- Requests ------------------------------------------------------------------------------- */
+
+static void req_done(struct tn_store_req *req)
+{
+    struct bed_req *own = (struct bed_req *)req;
+
+    own->done++;
+    own->inside = inside;
+}
+
+void bed_submit(struct bed_store *store, struct bed_req *req, const struct tn_op *op)
+{
+    memset(req, 0, sizeof *req);
+    req->req.op = *op;
+    req->req.done = req_done;
+    inside = true;
+    store->store->ops->submit(store->store, &req->req);
+    inside = false;
+}
+
+static bool is_done(void *arg)
+{
+    return ((struct bed_req *)arg)->done > 0;
+}
+
+struct tn_store_req *bed_ask(struct bed_store *store, const struct tn_op *op)
+{
+    /* Static, because a store that calls twice does so later. */
+    static struct bed_req reqs[64];
+    static unsigned next;
+    struct bed_req *req = &reqs[next++ % 64];
+
+    CHECK(req->done <= 1);
+    bed_submit(store, req, op);
+    CHECK(bed_until(is_done, req, BED_BOUND));
+    CHECK(!req->inside);
+    /* Once more around, for those who answer twice. */
+    (void)uv_run(&bed_loop, UV_RUN_NOWAIT);
+    CHECK_EQ_U64(req->done, 1);
+    return &req->req;
+}
+
+/* --- Actors --------------------------------------------------------------------------------- */
+
+static uint32_t length(const char *text)
+{
+    return (uint32_t)strlen(text);
+}
+
+void bed_new_term(struct bed_actor *actor)
+{
+    CHECK_EQ_I64(tn_random_secret(&actor->term), 0);
+    actor->token = 0;
+}
+
+struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
+{
+    struct bed_actor actor = { .at = store, .seq = 1 };
+
+    CHECK_EQ_I64(tn_random_secret(&actor.session), 0);
+    bed_new_term(&actor);
+    struct tn_op op = { .kind = TN_OP_OPEN,
+                        .session = actor.session,
+                        .seq = actor.seq,
+                        .ttl = ttl,
+                        .label = "actor",
+                        .label_len = 5 };
+    struct tn_store_req *req = bed_ask(store, &op);
+    CHECK_STR(req->error, "");
+    CHECK_EQ_I64(req->status, 0);
+    CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(req->ttl, ttl);
+    CHECK_EQ_U64(req->held, 0);
+    return actor;
+}
+
+struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool wait)
+{
+    struct tn_op op = { .kind = TN_OP_ACQUIRE,
+                        .session = actor->session,
+                        .term = actor->term,
+                        .name = name,
+                        .name_len = length(name),
+                        .wait = wait };
+    struct tn_store_req *req = bed_ask(actor->at, &op);
+
+    CHECK_EQ_I64(req->status, 0);
+    if (req->answer == TN_ANSWER_GRANTED) {
+        struct tn_secret hash;
+        tn_secret_hash(&actor->term, 't', &hash);
+        CHECK(req->record.held);
+        CHECK(req->record.token > 0);
+        CHECK_MEM(&req->record.term, &hash, sizeof hash);
+        actor->token = req->record.token;
+    }
+    return req;
+}
+
+struct tn_store_req *bed_release(struct bed_actor *actor, const char *name, uint64_t token)
+{
+    struct tn_op op = { .kind = TN_OP_RELEASE,
+                        .session = actor->session,
+                        .term = actor->term,
+                        .name = name,
+                        .name_len = length(name),
+                        .token = token };
+    struct tn_store_req *req = bed_ask(actor->at, &op);
+
+    CHECK_EQ_I64(req->status, 0);
+    return req;
+}
+
+struct tn_store_req *bed_renew(struct bed_actor *actor)
+{
+    struct tn_op op = { .kind = TN_OP_RENEW, .session = actor->session, .seq = ++actor->seq };
+    struct tn_store_req *req = bed_ask(actor->at, &op);
+
+    CHECK_EQ_I64(req->status, 0);
+    return req;
+}
+
+struct tn_store_req *bed_read(struct bed_store *store, const char *name)
+{
+    struct tn_op op = { .kind = TN_OP_READ, .name = name, .name_len = length(name) };
+    struct tn_store_req *req = bed_ask(store, &op);
+
+    CHECK_EQ_I64(req->status, 0);
+    return req;
+}
+
+struct wanted {
+    struct bed_store *store;
+    enum tn_notice_kind kind;
+    const char *name;
+    size_t *at;
+    const struct bed_news *found;
+};
+
+static bool has_come(void *arg)
+{
+    struct wanted *wanted = arg;
+
+    CHECK(wanted->store->count < *wanted->at + BED_NEWS);
+    while (*wanted->at < wanted->store->count) {
+        const struct bed_news *news = &wanted->store->news[(*wanted->at)++ % BED_NEWS];
+        if (news->kind == wanted->kind && strcmp(news->name, wanted->name) == 0) {
+            wanted->found = news;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct bed_news *bed_hear(struct bed_store *store, enum tn_notice_kind kind, const char *name,
+                                size_t *at, tenure_ns bound)
+{
+    struct wanted wanted = { store, kind, name, at, NULL };
+
+    (void)bed_until(has_come, &wanted, bound);
+    return wanted.found;
+}
+
+bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
+{
+    size_t at = actor->at->count > BED_NEWS ? actor->at->count - BED_NEWS : 0;
+    tenure_ns end = bed_now() + bound;
+    const struct bed_news *news;
+    struct tn_secret hash;
+
+    tn_secret_hash(&actor->term, 't', &hash);
+    while ((news = bed_hear(actor->at, TN_NOTICE_GRANTED, name, &at, end - bed_now())) != NULL) {
+        if (tn_secret_equal(&news->term, &hash)) {
+            actor->token = news->token;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- Processes ------------------------------------------------------------------------------ */
+
+/* Ended by a signal of its own rather than by the harness, which would run the other tests. */
+pid_t bed_fork(void (*body)(int in, int out), int *ret_in, int *ret_out)
+{
+    int to[2];
+    int from[2];
+
+    CHECK(!running);
+    CHECK_EQ_I64(pipe(to), 0);
+    CHECK_EQ_I64(pipe(from), 0);
+    (void)fflush(stdout);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        (void)close(to[1]);
+        (void)close(from[0]);
+        start_loop();
+        body(to[0], from[1]);
+        _exit(0);
+    }
+    (void)close(to[0]);
+    (void)close(from[1]);
+    *ret_in = from[0];
+    *ret_out = to[1];
+    return child;
+}
+
+void bed_join(pid_t child)
+{
+    int status = -1;
+
+    CHECK_EQ_I64(waitpid(child, &status, 0), child);
+    CHECK_EQ_I64(status, 0);
+}
+
+/* --- Scenarios ------------------------------------------------------------------------------ */
+
+static const char *url_of(unsigned slot)
+{
+    static const char *const urls[BED_URLS] = { "memory:", "sqlite:" };
+    const char *given = getenv("TENURE_CONFORMANCE_URL");
+
+    if (given != NULL)
+        return slot == 0 ? given : NULL;
+    return urls[slot];
+}
+
+void bed_register(struct tn_test *entries, const char *name, bool shared)
+{
+    static char names[256][96];
+    static unsigned used;
+
+    for (unsigned slot = 0; slot < BED_URLS; slot++) {
+        const char *base = url_of(slot);
+        if (base == NULL || used == 256 || (shared && strncmp(base, "memory:", 7) == 0))
+            continue;
+        (void)snprintf(names[used], sizeof names[used], "%.*s_%s", (int)strcspn(base, ":"), base,
+                       name);
+        entries[slot].name = names[used++];
+        tn_test_register(&entries[slot]);
+    }
+}
+
+/* A fresh store of its own: a new name in memory, a new file. */
+static void make_url(const char *base)
+{
+    static unsigned number;
+
+    folder[0] = '\0';
+    (void)snprintf(url, sizeof url, "%s", base);
+    if (strcmp(base, "memory:") == 0) {
+        (void)snprintf(url, sizeof url, "memory:conformance-%u", number++);
+    } else if (strcmp(base, "sqlite:") == 0) {
+        (void)snprintf(folder, sizeof folder, "/tmp/tn-conform-......");
+        memset(strchr(folder, '.'), 'X', 6);
+        CHECK(mkdtemp(folder) != NULL);
+        (void)snprintf(url, sizeof url, "sqlite:%s/t.db", folder);
+    }
+}
+
+static void remove_files(void)
+{
+    static const char *const suffixes[] = { "", "-journal", "-bell" };
+    char file[160];
+
+    for (size_t i = 0; folder[0] != '\0' && i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        (void)snprintf(file, sizeof file, "%s/t.db%s", folder, suffixes[i]);
+        (void)unlink(file);
+    }
+    if (folder[0] != '\0')
+        (void)rmdir(folder);
+}
+
+/* A failed test before this one has left its loop as it was; it is never used again. */
+void bed_run(unsigned slot, void (*scenario)(void))
+{
+    memset(stores, 0, sizeof stores);
+    running = false;
+    inside = false;
+    CHECK_EQ_I64(tn_clock_init(&bed_clock), 0);
+    make_url(url_of(slot));
+    scenario();
+    for (size_t i = 0; i < STORES; i++) {
+        if (stores[i].store != NULL)
+            bed_close(&stores[i]);
+    }
+    if (running) {
+        uv_close((uv_handle_t *)&pulse, NULL);
+        (void)uv_run(&bed_loop, UV_RUN_DEFAULT);
+        /* Fails when a store has left a handle behind. */
+        CHECK_EQ_I64(uv_loop_close(&bed_loop), 0);
+    }
+    remove_files();
+}

@@ -1,0 +1,255 @@
+/* lease_test.c - what every store promises of leases, tokens, sessions and queues. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/bed.h"
+
+#define TTL TN_SEC(30)
+
+CONFORMS(one_holder_at_a_time)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    struct bed_actor b = bed_actor(store, TTL);
+
+    CHECK_EQ_I64(bed_read(store, "one/job")->answer, TN_ANSWER_FREE);
+    CHECK_EQ_I64(bed_acquire(&a, "one/job", false)->answer, TN_ANSWER_GRANTED);
+    struct tn_store_req *req = bed_acquire(&b, "one/job", false);
+    CHECK_EQ_I64(req->answer, TN_ANSWER_HELD);
+    CHECK(req->record.held);
+    CHECK_EQ_U64(req->record.token, a.token);
+    CHECK_STR(req->record.label, "actor");
+    CHECK_EQ_U64(req->record.label_len, 5);
+    CHECK_EQ_I64(req->record.ttl, TTL);
+    CHECK(req->record.remaining > 0);
+    CHECK(req->record.remaining <= TTL);
+    CHECK_EQ_I64(bed_acquire(&b, "other/job", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_read(store, "one/job")->answer, TN_ANSWER_HELD);
+    CHECK_EQ_I64(bed_release(&a, "one/job", a.token)->answer, TN_ANSWER_RELEASED);
+    req = bed_read(store, "one/job");
+    CHECK_EQ_I64(req->answer, TN_ANSWER_FREE);
+    CHECK(!req->record.held);
+    CHECK_EQ_U64(req->record.token, a.token);
+}
+
+CONFORMS(tokens_rise_over_terms_names_and_stores)
+{
+    struct bed_store *keeper = bed_open();
+    struct bed_store *store = bed_open();
+    uint64_t last = 0;
+
+    for (int round = 0; round < 12; round++) {
+        const char *name = round % 3 == 0 ? "rise/a" : "rise/b";
+        struct bed_actor actor = bed_actor(store, TTL);
+        CHECK_EQ_I64(bed_acquire(&actor, name, false)->answer, TN_ANSWER_GRANTED);
+        CHECK(actor.token > last);
+        last = actor.token;
+        if (round % 2 == 0) {
+            CHECK_EQ_I64(bed_release(&actor, name, last)->answer, TN_ANSWER_RELEASED);
+        } else {
+            struct tn_op op = { .kind = TN_OP_CLOSE, .session = actor.session };
+            CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+        }
+        if (round % 4 == 3) {
+            bed_close(store);
+            store = bed_open();
+        }
+    }
+    bed_close(keeper);
+}
+
+CONFORMS(the_same_term_gets_the_same_answer)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    uint64_t token;
+
+    CHECK_EQ_I64(bed_acquire(&a, "again/job", true)->answer, TN_ANSWER_GRANTED);
+    token = a.token;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_I64(bed_acquire(&a, "again/job", i % 2 == 0)->answer, TN_ANSWER_GRANTED);
+        CHECK_EQ_U64(a.token, token);
+    }
+    CHECK_EQ_I64(bed_release(&a, "again/job", token)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_release(&a, "again/job", token)->answer, TN_ANSWER_RELEASED);
+    /* A delayed acquire of a term that is over. */
+    CHECK_EQ_I64(bed_acquire(&a, "again/job", true)->answer, TN_ANSWER_STALE);
+    bed_new_term(&a);
+    CHECK_EQ_I64(bed_acquire(&a, "again/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK(a.token > token);
+}
+
+CONFORMS(a_release_is_exact)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    struct bed_actor b = bed_actor(store, TTL);
+    struct bed_actor forged = a;
+
+    CHECK_EQ_I64(bed_acquire(&a, "exact/job", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_release(&a, "exact/job", a.token + 1)->answer, TN_ANSWER_STALE);
+    CHECK_EQ_I64(bed_release(&b, "exact/job", a.token)->answer, TN_ANSWER_DENIED);
+    bed_new_term(&forged);
+    CHECK_EQ_I64(bed_release(&forged, "exact/job", a.token)->answer, TN_ANSWER_DENIED);
+    CHECK_EQ_I64(bed_release(&forged, "exact/job", 0)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_read(store, "exact/job")->answer, TN_ANSWER_HELD);
+    CHECK_EQ_I64(bed_release(&a, "exact/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_acquire(&b, "exact/job", false)->answer, TN_ANSWER_GRANTED);
+    /* An old release does not touch the next term. */
+    (void)bed_release(&a, "exact/job", a.token);
+    CHECK_EQ_I64(bed_read(store, "exact/job")->answer, TN_ANSWER_HELD);
+}
+
+CONFORMS(a_session_lasts_its_ttl_and_no_less)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TN_SEC(1));
+    struct bed_actor b = bed_actor(store, TTL);
+    tenure_ns sent = bed_now();
+
+    CHECK_EQ_I64(bed_renew(&a)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_acquire(&a, "ttl/job", false)->answer, TN_ANSWER_GRANTED);
+    for (;;) {
+        struct tn_store_req *req = bed_acquire(&b, "ttl/job", false);
+        tenure_ns since = bed_now() - sent;
+        if (req->answer == TN_ANSWER_GRANTED) {
+            CHECK(since >= TN_SEC(1) - store->store->ops->slack);
+            break;
+        }
+        CHECK_EQ_I64(req->answer, TN_ANSWER_HELD);
+        CHECK(since < TN_SEC(1) + BED_BOUND);
+        bed_pass(bed_now() + TN_MS(20));
+    }
+    CHECK(b.token > a.token);
+    CHECK_EQ_I64(bed_renew(&a)->answer, TN_ANSWER_GONE);
+    CHECK_EQ_I64(bed_acquire(&a, "ttl/job", true)->answer, TN_ANSWER_GONE);
+}
+
+CONFORMS(an_old_attempt_extends_nothing)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+
+    CHECK_EQ_I64(bed_renew(&a)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_renew(&a)->answer, TN_ANSWER_OK);
+    a.seq -= 2;
+    CHECK_EQ_I64(bed_renew(&a)->answer, TN_ANSWER_STALE);
+    struct bed_actor stranger = a;
+    stranger.session.bytes[3] ^= 1;
+    CHECK_EQ_I64(bed_renew(&stranger)->answer, TN_ANSWER_GONE);
+}
+
+CONFORMS(waiters_are_served_in_their_order)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actors[5];
+
+    for (int i = 0; i < 5; i++)
+        actors[i] = bed_actor(store, TTL);
+    CHECK_EQ_I64(bed_acquire(&actors[0], "fifo/job", true)->answer, TN_ANSWER_GRANTED);
+    for (int i = 1; i < 5; i++)
+        CHECK_EQ_I64(bed_acquire(&actors[i], "fifo/job", true)->answer, TN_ANSWER_QUEUED);
+    /* Asking again keeps the place; leaving gives it up. */
+    CHECK_EQ_I64(bed_acquire(&actors[1], "fifo/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_release(&actors[2], "fifo/job", 0)->answer, TN_ANSWER_RELEASED);
+    struct tn_op op = { .kind = TN_OP_CLOSE, .session = actors[3].session };
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+
+    CHECK_EQ_I64(bed_release(&actors[0], "fifo/job", actors[0].token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&actors[1], "fifo/job", BED_BOUND));
+    CHECK(actors[1].token > actors[0].token);
+    CHECK_EQ_I64(bed_acquire(&actors[1], "fifo/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_release(&actors[1], "fifo/job", actors[1].token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&actors[4], "fifo/job", BED_BOUND));
+    CHECK(actors[4].token > actors[1].token);
+}
+
+CONFORMS(a_dead_holder_makes_way)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor dead = bed_actor(store, TN_SEC(1));
+    struct bed_actor next = bed_actor(store, TTL);
+    tenure_ns opened = bed_now();
+
+    CHECK_EQ_I64(bed_acquire(&dead, "dead/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&next, "dead/job", true)->answer, TN_ANSWER_QUEUED);
+    /* Nobody asks anything more: the store does it by itself. */
+    CHECK(bed_is_granted(&next, "dead/job", TN_SEC(1) + BED_BOUND));
+    CHECK(bed_now() - opened < TN_SEC(1) + BED_BOUND);
+    CHECK(next.token > dead.token);
+}
+
+CONFORMS(a_session_knows_how_many_leases_it_has)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    struct bed_actor second = a;
+
+    CHECK_EQ_U64(bed_renew(&a)->held, 0);
+    CHECK_EQ_I64(bed_acquire(&a, "count/a", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(bed_renew(&a)->held, 1);
+    bed_new_term(&second);
+    CHECK_EQ_I64(bed_acquire(&second, "count/b", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(bed_renew(&a)->held, 2);
+    CHECK_EQ_I64(bed_release(&a, "count/a", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_U64(bed_renew(&a)->held, 1);
+}
+
+static struct tn_op revoke_op(const char *name, uint64_t token)
+{
+    return (struct tn_op) {
+        .kind = TN_OP_REVOKE, .name = name, .name_len = (uint32_t)strlen(name), .token = token
+    };
+}
+
+CONFORMS(a_revoked_lease_passes_on_when_it_was_given_back)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    struct bed_actor b = bed_actor(store, TTL);
+    struct tn_op op = revoke_op("revoke/job", 0);
+    size_t at = 0;
+
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_STALE);
+    CHECK_EQ_I64(bed_acquire(&a, "revoke/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&b, "revoke/job", true)->answer, TN_ANSWER_QUEUED);
+    op.token = a.token + 1;
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_STALE);
+    op.token = a.token;
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    const struct bed_news *news = bed_hear(store, TN_NOTICE_REVOKED, "revoke/job", &at, BED_BOUND);
+    CHECK(news != NULL);
+    CHECK_EQ_U64(news->token, a.token);
+    /* Held off: the holder has not stopped yet. */
+    CHECK_EQ_I64(bed_read(store, "revoke/job")->answer, TN_ANSWER_HELD);
+    CHECK_EQ_U64(bed_renew(&a)->held, 1);
+    CHECK(!bed_is_granted(&b, "revoke/job", 0));
+    /* The term is over, whatever its holder asks. */
+    CHECK(bed_acquire(&a, "revoke/job", false)->answer != TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_release(&a, "revoke/job", op.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&b, "revoke/job", BED_BOUND));
+    CHECK(b.token > op.token);
+}
+
+CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TN_SEC(1));
+    struct bed_actor b = bed_actor(store, TTL);
+    struct tn_op op = revoke_op("holdoff/job", 0);
+    size_t told = 0;
+
+    CHECK_EQ_I64(bed_acquire(&a, "holdoff/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&b, "holdoff/job", true)->answer, TN_ANSWER_QUEUED);
+    tenure_ns before = bed_now();
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    /* The holder goes on renewing and does not stop. Every renewal until then tells it. */
+    while (!bed_is_granted(&b, "holdoff/job", TN_MS(100))) {
+        CHECK(bed_now() - before < TN_SEC(1) + BED_BOUND);
+        struct tn_store_req *req = bed_renew(&a);
+        CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+        CHECK(bed_hear(store, TN_NOTICE_REVOKED, "holdoff/job", &told, 0) != NULL || told > 0);
+    }
+    CHECK(bed_now() - before >= TN_SEC(1));
+    CHECK_EQ_U64(bed_renew(&a)->held, 0);
+}

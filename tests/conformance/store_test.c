@@ -1,0 +1,383 @@
+/* store_test.c - what every store promises of requests, news, listings and closing. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "tests/conformance/bed.h"
+
+#define TTL TN_SEC(30)
+
+enum { MANY = 1500 };
+
+static uint32_t length(const char *text)
+{
+    return (uint32_t)strlen(text);
+}
+
+static bool are_done(void *arg)
+{
+    const struct bed_req *reqs = arg;
+
+    for (int i = 0; i < MANY; i++) {
+        if (reqs[i].done == 0)
+            return false;
+    }
+    return true;
+}
+
+static char (*make_names(const char *prefix))[32]
+{
+    static char names[MANY][32];
+
+    for (int i = 0; i < MANY; i++)
+        (void)snprintf(names[i], sizeof names[i], "%s/%d", prefix, i);
+    return names;
+}
+
+static int compare_tokens(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+CONFORMS(many_requests_in_one_turn_are_each_answered_once)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actor = bed_actor(store, TTL);
+    struct bed_req *reqs = calloc(MANY, sizeof *reqs);
+    uint64_t *tokens = calloc(MANY, sizeof *tokens);
+    char(*names)[32] = make_names("many");
+
+    for (int i = 0; i < MANY; i++) {
+        struct tn_op op = { .kind = TN_OP_ACQUIRE,
+                            .session = actor.session,
+                            .term = actor.term,
+                            .name = names[i],
+                            .name_len = length(names[i]) };
+        bed_submit(store, &reqs[i], &op);
+    }
+    CHECK(bed_until(are_done, reqs, TN_SEC(60)));
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ_U64(reqs[i].done, 1);
+        CHECK(!reqs[i].inside);
+        CHECK_EQ_I64(reqs[i].req.status, 0);
+        CHECK_EQ_I64(reqs[i].req.answer, TN_ANSWER_GRANTED);
+        tokens[i] = reqs[i].req.record.token;
+    }
+    qsort(tokens, MANY, sizeof *tokens, compare_tokens);
+    for (int i = 1; i < MANY; i++)
+        CHECK(tokens[i] != tokens[i - 1]);
+    CHECK_EQ_U64(bed_renew(&actor)->held, MANY);
+    struct tn_op op = { .kind = TN_OP_CLOSE, .session = actor.session };
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_read(store, "many/7")->answer, TN_ANSWER_FREE);
+    free(tokens);
+    free(reqs);
+}
+
+CONFORMS(closing_answers_what_is_pending)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actor = bed_actor(store, TTL);
+    struct bed_req *reqs = calloc(MANY, sizeof *reqs);
+    char(*names)[32] = make_names("closing");
+
+    for (int i = 0; i < MANY; i++) {
+        struct tn_op op = { .kind = i % 2 == 0 ? TN_OP_ACQUIRE : TN_OP_READ,
+                            .session = actor.session,
+                            .term = actor.term,
+                            .name = names[i],
+                            .name_len = length(names[i]) };
+        bed_submit(store, &reqs[i], &op);
+    }
+    bed_close(store);
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ_U64(reqs[i].done, 1);
+        CHECK(!reqs[i].inside);
+        CHECK(reqs[i].req.status == 0 || reqs[i].req.status == TENURE_E_CLOSED);
+    }
+    free(reqs);
+}
+
+CONFORMS(names_and_labels_go_to_their_limits)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actor = bed_actor(store, TTL);
+    char name[TN_NAME_MAX + 2];
+    char label[TN_LABEL_MAX];
+
+    memset(name, 'n', TN_NAME_MAX);
+    name[TN_NAME_MAX] = '\0';
+    for (size_t i = 0; i < sizeof label; i++)
+        label[i] = (char)(i * 7);
+    struct bed_actor other = actor;
+    other.session.bytes[0] ^= 1;
+    struct tn_op op = { .kind = TN_OP_OPEN,
+                        .session = other.session,
+                        .seq = 1,
+                        .ttl = TTL,
+                        .label = label,
+                        .label_len = TN_LABEL_MAX };
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_acquire(&other, name, false)->answer, TN_ANSWER_GRANTED);
+    struct tn_store_req *req = bed_acquire(&actor, name, false);
+    CHECK_EQ_I64(req->answer, TN_ANSWER_HELD);
+    CHECK_EQ_U64(req->record.label_len, TN_LABEL_MAX);
+    CHECK_MEM(req->record.label, label, TN_LABEL_MAX);
+
+    op.label_len = TN_LABEL_MAX + 1;
+    CHECK_EQ_I64(bed_ask(store, &op)->status, TENURE_E_INVALID);
+    static const char *const bad[] = { "", "a//b", "/a", "a/", ".", "a/../b", "a b", "a\n" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tn_op read = { .kind = TN_OP_READ, .name = bad[i], .name_len = length(bad[i]) };
+        req = bed_ask(store, &read);
+        CHECK_EQ_I64(req->status, TENURE_E_INVALID);
+        CHECK(req->error[0] != '\0');
+    }
+    memset(name, 'n', TN_NAME_MAX + 1);
+    struct tn_op read = { .kind = TN_OP_READ, .name = name, .name_len = TN_NAME_MAX + 1 };
+    CHECK_EQ_I64(bed_ask(store, &read)->status, TENURE_E_INVALID);
+}
+
+CONFORMS(who_watches_hears_of_changes)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    const struct bed_news *news;
+    size_t at = 0;
+
+    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", true), 0);
+    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", true), 0);
+    CHECK_EQ_I64(bed_acquire(&a, "watch/job", false)->answer, TN_ANSWER_GRANTED);
+    do {
+        news = bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, BED_BOUND);
+        CHECK(news != NULL);
+    } while (!news->record.held);
+    CHECK_EQ_U64(news->record.token, a.token);
+    CHECK_STR(news->record.label, "actor");
+    CHECK_EQ_I64(bed_release(&a, "watch/job", a.token)->answer, TN_ANSWER_RELEASED);
+    do {
+        news = bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, BED_BOUND);
+        CHECK(news != NULL);
+    } while (news->record.held);
+    CHECK_EQ_U64(news->record.token, a.token);
+    /* As many off as on. */
+    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", false), 0);
+    bed_new_term(&a);
+    CHECK_EQ_I64(bed_acquire(&a, "watch/job", false)->answer, TN_ANSWER_GRANTED);
+    CHECK(bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, BED_BOUND) != NULL);
+    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", false), 0);
+    at = store->count;
+    CHECK_EQ_I64(bed_release(&a, "watch/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, TN_MS(500)) == NULL);
+}
+
+CONFORMS(who_watches_hears_of_a_dead_holder)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TN_SEC(1));
+    const struct bed_news *news;
+    size_t at = 0;
+
+    CHECK_EQ_I64(bed_acquire(&a, "watch/dead", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/dead", true), 0);
+    do {
+        news = bed_hear(store, TN_NOTICE_CHANGED, "watch/dead", &at, TN_SEC(1) + BED_BOUND);
+        CHECK(news != NULL);
+    } while (news->record.held);
+    CHECK_EQ_U64(news->record.token, a.token);
+}
+
+static struct {
+    int status;
+    struct tn_store_lease *leases;
+    size_t count;
+    unsigned done;
+} listed;
+
+static void list_done(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                      const char *error)
+{
+    (void)arg;
+    (void)error;
+    listed.status = status;
+    listed.leases = leases;
+    listed.count = count;
+    listed.done++;
+}
+
+static bool is_listed(void *arg)
+{
+    (void)arg;
+    return listed.done > 0;
+}
+
+CONFORMS(a_list_is_sorted)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+
+    CHECK_EQ_I64(bed_acquire(&a, "list/b", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&a, "list/a/x", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&a, "lisu", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&a, "list/c", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_release(&a, "list/c", a.token)->answer, TN_ANSWER_RELEASED);
+    memset(&listed, 0, sizeof listed);
+    store->store->ops->list(store->store, "list/", list_done, NULL);
+    CHECK_EQ_U64(listed.done, 0);
+    CHECK(bed_until(is_listed, NULL, BED_BOUND));
+    CHECK_EQ_I64(listed.status, 0);
+    CHECK_EQ_U64(listed.count, 3);
+    CHECK_STR(listed.leases[0].name, "list/a/x");
+    CHECK(listed.leases[0].record.held);
+    CHECK_STR(listed.leases[0].record.label, "actor");
+    CHECK_STR(listed.leases[1].name, "list/b");
+    CHECK_STR(listed.leases[2].name, "list/c");
+    CHECK(!listed.leases[2].record.held);
+    CHECK_EQ_U64(listed.leases[2].record.token, a.token);
+    free(listed.leases);
+}
+
+CONFORMS(two_stores_of_one_process_are_one)
+{
+    struct bed_store *one = bed_open();
+    struct bed_store *two = bed_open();
+    struct bed_actor a = bed_actor(one, TTL);
+    struct bed_actor b = bed_actor(two, TTL);
+    size_t at = 0;
+
+    CHECK_EQ_I64(bed_acquire(&a, "both/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&b, "both/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(two->store->ops->watch(two->store, "both/job", true), 0);
+    CHECK_EQ_I64(bed_release(&a, "both/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&b, "both/job", BED_BOUND));
+    CHECK(b.token > a.token);
+    const struct bed_news *news;
+    do {
+        news = bed_hear(two, TN_NOTICE_CHANGED, "both/job", &at, BED_BOUND);
+        CHECK(news != NULL);
+    } while (news->record.token != b.token);
+    /* A revocation reaches the holder's process from another. */
+    struct tn_op op = { .kind = TN_OP_REVOKE, .name = "both/job", .name_len = 8 };
+    CHECK_EQ_I64(bed_ask(one, &op)->answer, TN_ANSWER_OK);
+    at = 0;
+    CHECK(bed_hear(two, TN_NOTICE_REVOKED, "both/job", &at, BED_BOUND) != NULL);
+    CHECK_EQ_U64(one->count, 0);
+}
+
+/* The other process holds the lease until it is told to let go. */
+static void hold_and_release(int in, int out)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actor = bed_actor(store, TTL);
+    char word;
+
+    if (bed_acquire(&actor, "across/job", true)->answer != TN_ANSWER_GRANTED ||
+        write(out, &actor.token, sizeof actor.token) != (ssize_t)sizeof actor.token ||
+        read(in, &word, 1) != 1)
+        _exit(1);
+    if (bed_release(&actor, "across/job", actor.token)->answer != TN_ANSWER_RELEASED)
+        _exit(2);
+    bed_close(store);
+}
+
+CONFORMS_SHARED(two_processes_share_one_store)
+{
+    uint64_t token = 0;
+    int in;
+    int out;
+
+    pid_t child = bed_fork(hold_and_release, &in, &out);
+    CHECK_EQ_I64(read(in, &token, sizeof token), (ssize_t)sizeof token);
+    struct bed_store *store = bed_open();
+    struct bed_actor actor = bed_actor(store, TTL);
+    CHECK_EQ_I64(bed_acquire(&actor, "across/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(write(out, "x", 1), 1);
+    tenure_ns told = bed_now();
+    CHECK(bed_is_granted(&actor, "across/job", BED_BOUND));
+    CHECK(actor.token > token);
+    /* By the bell, not by a poll of a third of the TTL. */
+    CHECK(bed_now() - told < TTL / 6);
+    bed_join(child);
+    (void)close(in);
+    (void)close(out);
+}
+
+/* --- At random ------------------------------------------------------------------------------ */
+
+enum { ACTORS = 6, STEPS = 400 };
+
+/* Who holds what, by the answers and pushes alone. */
+struct ledger {
+    struct bed_actor actors[ACTORS];
+    uint64_t held[ACTORS];
+    uint64_t highest[2];
+    size_t read[2];
+};
+
+static const char *name_of(unsigned who)
+{
+    return who % 2 == 0 ? "random/even" : "random/odd";
+}
+
+static void note_grant(struct ledger *ledger, unsigned who, uint64_t token)
+{
+    if (ledger->held[who] == token)
+        return;
+    for (unsigned i = 0; i < ACTORS; i++)
+        CHECK(i % 2 != who % 2 || ledger->held[i] == 0);
+    CHECK(token > ledger->highest[who % 2]);
+    ledger->highest[who % 2] = token;
+    ledger->held[who] = token;
+}
+
+static void settle_all(struct ledger *ledger)
+{
+    for (unsigned who = 0; who < ACTORS; who++) {
+        if (ledger->held[who] == 0 && bed_is_granted(&ledger->actors[who], name_of(who), 0))
+            note_grant(ledger, who, ledger->actors[who].token);
+    }
+}
+
+static void take_step(struct ledger *ledger, struct tn_prng *prng)
+{
+    unsigned who = (unsigned)tn_prng_below(prng, ACTORS);
+    struct bed_actor *actor = &ledger->actors[who];
+
+    if (ledger->held[who] != 0 && tn_prng_ppm(prng, 500000)) {
+        uint64_t token = ledger->held[who];
+        /* It is over before the store hears of it. */
+        ledger->held[who] = 0;
+        CHECK_EQ_I64(bed_release(actor, name_of(who), token)->answer, TN_ANSWER_RELEASED);
+        bed_new_term(actor);
+    } else if (ledger->held[who] == 0) {
+        enum tn_answer answer = bed_acquire(actor, name_of(who), tn_prng_ppm(prng, 600000))->answer;
+        if (answer == TN_ANSWER_GRANTED)
+            note_grant(ledger, who, actor->token);
+        else
+            CHECK(answer == TN_ANSWER_HELD || answer == TN_ANSWER_QUEUED);
+    } else {
+        CHECK_EQ_I64(bed_renew(actor)->answer, TN_ANSWER_OK);
+    }
+}
+
+CONFORMS(no_two_hold_whatever_is_asked)
+{
+    struct bed_store *one = bed_open();
+    struct bed_store *two = bed_open();
+    struct ledger ledger = { 0 };
+    struct tn_prng prng;
+
+    tn_prng_seed(&prng, 11);
+    for (unsigned who = 0; who < ACTORS; who++)
+        ledger.actors[who] = bed_actor(who < ACTORS / 2 ? one : two, TTL);
+    for (int i = 0; i < STEPS; i++) {
+        take_step(&ledger, &prng);
+        settle_all(&ledger);
+    }
+    CHECK(ledger.highest[0] > 10);
+    CHECK(ledger.highest[1] > 10);
+}

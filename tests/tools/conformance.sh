@@ -1,0 +1,37 @@
+#!/bin/sh
+# conformance.sh - a store with a fault does not pass the conformance suite.
+. "$(dirname "$0")/../harness/lib.sh"
+
+suite=$TENURE_BUILD/tests/conformance
+TENURE_CONFORMANCE_URL=memory:
+export TENURE_CONFORMANCE_URL
+
+# planted NAME SCENARIO: the scenario passes without the fault and fails with it.
+planted() {
+    t_case "$1 is found"
+    unset TENURE_CONFORMANCE_PLANT
+    t_run "$suite" "$2"
+    t_check "passes without it" [ "$t_status" -eq 0 ]
+    export TENURE_CONFORMANCE_PLANT="$1"
+    t_run "$suite" "$2"
+    t_check "fails with it" [ "$t_status" -eq 1 ]
+    t_check "says what failed" grep -q "^FAIL .*/memory_$2: tests/conformance/" "$t_out"
+}
+
+planted repeats-token tokens_rise_over_terms_names_and_stores
+planted grants-twice one_holder_at_a_time
+planted forgets-done the_same_term_gets_the_same_answer
+planted done-twice one_holder_at_a_time
+planted done-inside one_holder_at_a_time
+planted silent waiters_are_served_in_their_order
+planted deaf who_watches_hears_of_changes
+planted unrevoked a_revoked_lease_passes_on_when_it_was_given_back
+planted miscounts a_session_knows_how_many_leases_it_has
+planted never-releases a_release_is_exact
+
+t_case "the suite can be pointed at one store"
+unset TENURE_CONFORMANCE_PLANT
+t_run "$suite" --list
+t_check "only that one" [ "$(grep -c /memory_ "$t_out")" -eq "$(wc -l <"$t_out")" ]
+
+t_done
