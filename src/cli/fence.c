@@ -190,7 +190,7 @@ static int read_arguments(struct request *request, int argc, char **argv)
     bool single = false;
     struct tn_option options[] = {
         TN_STRING("at", 0, &request->url, "URL", NULL,
-                  "where the fence is: sqlite:PATH, file:PATH or postgres://..."),
+                  "where the fence is: sqlite:PATH, file:PATH, postgres://..., redis://..."),
         TN_DURATION("timeout", 0, &request->timeout, TN_MS(1), TN_SEC(3600), "5s",
                     "how long to wait for others"),
         TN_FLAG("append", 0, &request->append, "write: append instead of replace"),

@@ -337,11 +337,11 @@ static int remove_fences(void *self, const char *table, struct tn_text *reterr)
     return ask_and_mend(self, tn_postgres_remove, NULL, reterr);
 }
 
-#define POSTGRES_OPS(scheme_)                                                                  \
-    {                                                                                          \
-        .scheme = (scheme_), .open = open_server, .close = close_server, .raise = raise_fence, \
-        .show = show, .list = list, .install = install, .remove = remove_fences,               \
-        .install_text = tn_postgres_install,                                                   \
+#define POSTGRES_OPS(scheme_)                                                             \
+    {                                                                                     \
+        .scheme = (scheme_), .form = scheme_ "//HOST/DATABASE", .open = open_server,      \
+        .close = close_server, .raise = raise_fence, .show = show, .list = list,          \
+        .install = install, .remove = remove_fences, .install_text = tn_postgres_install, \
     }
 
 #else
@@ -357,9 +357,9 @@ static int open_server(const char *url, const struct tn_fence_options *options, 
     return TENURE_E_UNSUPPORTED;
 }
 
-#define POSTGRES_OPS(scheme_)                    \
-    {                                            \
-        .scheme = (scheme_), .open = open_server \
+#define POSTGRES_OPS(scheme_)                                                       \
+    {                                                                               \
+        .scheme = (scheme_), .form = scheme_ "//HOST/DATABASE", .open = open_server \
     }
 
 #endif

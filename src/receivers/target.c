@@ -15,10 +15,8 @@
 #define TIMEOUT TN_SEC(5)
 
 static const struct tn_fence_ops *const receivers[] = {
-    &tn_fence_sqlite_ops,
-    &tn_fence_file_ops,
-    &tn_fence_postgres_ops,
-    &tn_fence_postgresql_ops,
+    &tn_fence_sqlite_ops,     &tn_fence_file_ops,  &tn_fence_postgres_ops,
+    &tn_fence_postgresql_ops, &tn_fence_redis_ops, &tn_fence_redis_unix_ops,
 };
 
 enum { RECEIVERS = sizeof receivers / sizeof receivers[0] };
@@ -54,11 +52,11 @@ static int refuse_scheme(const char *url, struct tn_text *reterr)
     tn_text_escape(reterr, url, strnlen(url, 80));
     tn_text_add(reterr, "' is not a fence that this tenure knows; write");
     for (size_t i = 0; i < RECEIVERS; i++)
-        tn_text_addf(reterr, "%s %s%s",
+        tn_text_addf(reterr, "%s %s",
                      i == 0              ? ""
                      : i + 1 < RECEIVERS ? ","
                                          : " or",
-                     receivers[i]->scheme, receivers[i]->file ? "PATH" : "//...");
+                     receivers[i]->form);
     return TENURE_E_INVALID;
 }
 

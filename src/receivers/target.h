@@ -3,6 +3,7 @@
  *     sqlite:PATH       any SQLite database, also that of a Tenure store; resources are its rows
  *     file:PATH         a file that is written through the fence; the path is the resource
  *     postgres://...    a PostgreSQL database in which the fences were installed
+ *     redis://...       a Redis, also by redis+unix:PATH
  *
  * A scheme is one struct tn_fence_ops in the table of target.c.
  *
@@ -92,6 +93,7 @@ TENURE_MUST_USE int tn_fence_raise_at(const char *url, const char *resource, uin
 
 struct tn_fence_ops {
     const char *scheme; /* With its colon. */
+    const char *form;   /* How the URL is written, for the help. */
     bool single;
     bool file; /* What follows the colon is a path; else the whole URL is passed on. */
 
@@ -115,6 +117,8 @@ extern const struct tn_fence_ops tn_fence_sqlite_ops;
 extern const struct tn_fence_ops tn_fence_file_ops;
 extern const struct tn_fence_ops tn_fence_postgres_ops;
 extern const struct tn_fence_ops tn_fence_postgresql_ops;
+extern const struct tn_fence_ops tn_fence_redis_ops;
+extern const struct tn_fence_ops tn_fence_redis_unix_ops;
 
 /* "PLACE: why", with the foreign part escaped; returns @code. */
 int tn_fence_refuse(int code, const char *place, const char *why, struct tn_text *reterr);
