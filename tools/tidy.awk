@@ -14,9 +14,11 @@ BEGIN {
     may["src/runner"] = "tenure base runtime runner"
     may["src/receivers"] = "tenure base fence runtime wire receivers"
     may["src/lib"] = "tenure base core runtime stores receivers lib"
-    may["src/cli"] = "tenure base core runtime stores fence receivers runner sim lib cli"
+    may["src/gate"] = "tenure base fence runtime wire receivers gate"
+    may["src/cli"] = "tenure base core runtime stores fence receivers gate runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
-    may["tests"] = "tenure base core runtime wire stores fence receivers runner sim lib cli tests"
+    may["tests"] = "tenure base core runtime wire stores fence receivers gate runner sim lib cli" \
+                   " tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

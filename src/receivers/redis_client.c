@@ -7,42 +7,28 @@
 #define _GNU_SOURCE
 #include "receivers/redis_client.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/number.h"
 #include "base/time.h"
+#include "receivers/socket.h"
 #include "runtime/clock.h"
 
 enum {
-    PART_MAX = 256,
     ANSWER_MAX = 64 << 20, /* Of a list of fences. */
     VALUES_MAX = 1 << 20,
     MOVES_MAX = 5,
 };
 
-struct place {
-    char host[PART_MAX]; /* Or the path of a socket. */
-    char port[8];
-    bool is_unix;
-};
-
 struct tn_redis {
     int fd;
     tenure_ns timeout;
-    struct place place;
-    char user[PART_MAX];
-    char password[PART_MAX];
+    struct tn_place place;
+    char user[TN_PLACE_MAX];
+    char password[TN_PLACE_MAX];
     char database[8];
     char *in;
     size_t in_len, in_size;
@@ -63,39 +49,6 @@ struct tn_resp_word tn_redis_word(const char *text)
 
 /* --- The URL -------------------------------------------------------------------------------- */
 
-static int hex(char c)
-{
-    const char *digits = "0123456789abcdef";
-    const char *found =
-        c != '\0' ? strchr(digits, c >= 'A' && c <= 'F' ? c + ('a' - 'A') : c) : NULL;
-
-    return found != NULL ? (int)(found - digits) : -1;
-}
-
-/* @len bytes with %XX undone, into PART_MAX bytes. */
-static bool decode(const char *text, size_t len, char *ret_part)
-{
-    size_t out = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-
-        if (c == '%') {
-            int high = i + 2 < len ? hex(text[i + 1]) : -1;
-            int low = i + 2 < len ? hex(text[i + 2]) : -1;
-            if (high < 0 || low < 0)
-                return false;
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (c == '\0' || out + 1 >= PART_MAX)
-            return false;
-        ret_part[out++] = c;
-    }
-    ret_part[out] = '\0';
-    return true;
-}
-
 /* [[USER]:PASSWORD@], into @redis; *@text moves behind it. */
 static bool parse_login(const char **text, struct tn_redis *redis)
 {
@@ -107,39 +60,10 @@ static bool parse_login(const char **text, struct tn_redis *redis)
     const char *colon = memchr(*text, ':', (size_t)(at - *text));
     if (colon == NULL)
         return false;
-    bool good = decode(*text, (size_t)(colon - *text), redis->user) &&
-                decode(colon + 1, (size_t)(at - colon - 1), redis->password);
+    bool good = tn_percent_decode(*text, (size_t)(colon - *text), redis->user) &&
+                tn_percent_decode(colon + 1, (size_t)(at - colon - 1), redis->password);
     *text = at + 1;
     return good;
-}
-
-static bool parse_number(const char *text, size_t len, uint64_t most, char ret_text[8])
-{
-    uint64_t value;
-
-    if (len >= 8)
-        return false;
-    memcpy(ret_text, text, len);
-    ret_text[len] = '\0';
-    return tn_u64_parse(ret_text, &value) == 0 && value <= most;
-}
-
-/* HOST[:PORT], also [v6]:PORT. */
-static bool parse_host(const char *text, size_t len, struct place *place)
-{
-    const char *end = text + len;
-    const char *close = text[0] == '[' ? memchr(text, ']', len) : NULL;
-    const char *after = close != NULL ? close + 1 : memchr(text, ':', len);
-
-    if (after == NULL)
-        after = end;
-    bool good = close != NULL ? decode(text + 1, (size_t)(close - text - 1), place->host)
-                              : decode(text, (size_t)(after - text), place->host);
-    (void)snprintf(place->port, sizeof place->port, "6379");
-    if (good && after < end)
-        good =
-            *after == ':' && parse_number(after + 1, (size_t)(end - after - 1), 65535, place->port);
-    return good && place->host[0] != '\0';
 }
 
 static bool parse_url(const char *url, struct tn_redis *redis)
@@ -152,7 +76,7 @@ static bool parse_url(const char *url, struct tn_redis *redis)
         path += strncmp(path, "///", 3) == 0 ? 2 : 0;
         redis->place.is_unix = true;
         return path[0] != '\0' && strlen(path) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
-               decode(path, strlen(path), redis->place.host);
+               tn_percent_decode(path, strlen(path), redis->place.host);
     }
     if (strncmp(url, tcp, sizeof tcp - 1) != 0)
         return false;
@@ -160,127 +84,30 @@ static bool parse_url(const char *url, struct tn_redis *redis)
     if (!parse_login(&text, redis))
         return false;
     size_t len = strcspn(text, "/");
-    if (!parse_host(text, len, &redis->place))
+    if (!tn_place_parse(text, len, "6379", &redis->place))
         return false;
     text += len;
     return text[0] == '\0' || text[1] == '\0' ||
-           parse_number(text + 1, strlen(text + 1), 9999, redis->database);
-}
-
-/* --- The socket ----------------------------------------------------------------------------- */
-
-/* Until @fd is ready for @events; false when @end has come. */
-static bool wait_for(int fd, short events, tenure_ns end)
-{
-    struct pollfd ready = { .fd = fd, .events = events };
-
-    for (;;) {
-        tenure_ns left = end - tn_boottime();
-        if (left <= 0)
-            return false;
-        tenure_ns ms = left / TN_MS(1) + 1;
-        int rc = poll(&ready, 1, ms < 60000 ? (int)ms : 60000);
-        if (rc > 0)
-            return true;
-        if (rc < 0 && errno != EINTR)
-            return false;
-    }
-}
-
-/* A connected socket, or -1 and errno. */
-static int connect_to(const struct sockaddr *address, socklen_t len, tenure_ns end)
-{
-    int error = 0;
-    socklen_t size = sizeof error;
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -1;
-    if (connect(fd, address, len) != 0)
-        error = errno;
-    if (error == EINPROGRESS || error == EAGAIN) {
-        error = ETIMEDOUT;
-        if (wait_for(fd, POLLOUT, end) && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
-            error = errno;
-    }
-    if (error == 0)
-        return fd;
-    (void)close(fd);
-    errno = error;
-    return -1;
-}
-
-static int connect_unix(const struct place *place, tenure_ns end)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-    memcpy(address.sun_path, place->host, strlen(place->host) + 1);
-    return connect_to((const struct sockaddr *)&address, sizeof address, end);
-}
-
-/* The first of the host's addresses that answers. */
-static int connect_tcp(const struct place *place, tenure_ns end, struct tn_text *reterr)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-    struct addrinfo *found = NULL;
-    int fd = -1;
-    int one = 1;
-
-    int rc = getaddrinfo(place->host, place->port, &hints, &found);
-    if (rc != 0)
-        return tell(TENURE_E_UNAVAILABLE, place->host, gai_strerror(rc), reterr);
-    for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
-        fd = connect_to(at->ai_addr, at->ai_addrlen, end);
-    int error = errno;
-    freeaddrinfo(found);
-    if (fd >= 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    errno = error;
-    return fd;
-}
-
-static int reconnect(struct tn_redis *redis, struct tn_text *reterr)
-{
-    tenure_ns end = tn_boottime() + redis->timeout;
-
-    if (redis->fd >= 0)
-        (void)close(redis->fd);
-    redis->in_len = 0;
-    redis->fd = redis->place.is_unix ? connect_unix(&redis->place, end)
-                                     : connect_tcp(&redis->place, end, reterr);
-    if (redis->fd >= 0)
-        return 0;
-    if (redis->fd < -1) { /* Told already. */
-        int rc = redis->fd;
-        redis->fd = -1;
-        return rc;
-    }
-    return tell(errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE,
-                redis->place.host, strerror(errno), reterr);
+           tn_digits_check(text + 1, strlen(text + 1), 9999, redis->database);
 }
 
 /* --- Questions ------------------------------------------------------------------------------ */
+
+static int reconnect(struct tn_redis *redis, struct tn_text *reterr)
+{
+    if (redis->fd >= 0)
+        (void)close(redis->fd);
+    redis->fd = -1;
+    redis->in_len = 0;
+    return tn_place_connect(&redis->place, tn_boottime() + redis->timeout, "redis", &redis->fd,
+                            reterr);
+}
 
 static int lost(struct tn_redis *redis, struct tn_text *reterr)
 {
     (void)close(redis->fd);
     redis->fd = -1;
     return tell(TENURE_E_TIMEOUT, redis->place.host, "no answer; it may have happened", reterr);
-}
-
-static bool send_all(const struct tn_redis *redis, const char *bytes, size_t len, tenure_ns end)
-{
-    while (len > 0) {
-        ssize_t sent = send(redis->fd, bytes, len, MSG_NOSIGNAL);
-
-        if (sent < 0 && errno != EAGAIN && errno != EINTR)
-            return false;
-        if (sent < 0 && !wait_for(redis->fd, POLLOUT, end))
-            return false;
-        bytes += sent > 0 ? sent : 0;
-        len -= sent > 0 ? (size_t)sent : 0;
-    }
-    return true;
 }
 
 /* More bytes into the buffer, which grows. */
@@ -294,16 +121,10 @@ static bool receive(struct tn_redis *redis, tenure_ns end)
         redis->in = larger;
         redis->in_size = size;
     }
-    for (;;) {
-        ssize_t got = recv(redis->fd, redis->in + redis->in_len, redis->in_size - redis->in_len, 0);
-
-        if (got > 0) {
-            redis->in_len += (size_t)got;
-            return true;
-        }
-        if (got == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(redis->fd, POLLIN, end))
-            return false;
-    }
+    long got = tn_socket_receive(redis->fd, redis->in + redis->in_len,
+                                 redis->in_size - redis->in_len, end);
+    redis->in_len += got > 0 ? (size_t)got : 0;
+    return got > 0;
 }
 
 static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, size_t count,
@@ -322,7 +143,7 @@ static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, si
     tn_resp_put_array(&out, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
         tn_resp_put_bulk(&out, words[i].bytes, words[i].len);
-    bool good = redis->fd >= 0 && !out.full && send_all(redis, out.buf, out.len, end);
+    bool good = redis->fd >= 0 && !out.full && tn_socket_send(redis->fd, out.buf, out.len, end);
     free(out.buf);
     redis->in_len = 0;
     while (good && len == 0) {
@@ -405,8 +226,8 @@ static int log_in(struct tn_redis *redis, struct tn_text *reterr)
 /* MOVED SLOT HOST:PORT: another node of the cluster has the slot. An empty host is this one. */
 static bool follow(struct tn_redis *redis, const struct tn_resp_value *value)
 {
-    char text[PART_MAX];
-    struct place place = { .is_unix = false };
+    char text[TN_PLACE_MAX];
+    struct tn_place place = { .is_unix = false };
 
     if (value->type != TN_RESP_ERROR || value->len >= sizeof text || value->len < 6 ||
         memcmp(value->bytes, "MOVED ", 6) != 0)
@@ -415,7 +236,7 @@ static bool follow(struct tn_redis *redis, const struct tn_resp_value *value)
     text[value->len] = '\0';
     const char *host = strrchr(text, ' ') + 1;
     const char *colon = strrchr(host, ':');
-    if (colon == NULL || !parse_number(colon + 1, strlen(colon + 1), 65535, place.port))
+    if (colon == NULL || !tn_digits_check(colon + 1, strlen(colon + 1), 65535, place.port))
         return false;
     if (colon == host && redis->place.is_unix)
         return false;

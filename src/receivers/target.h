@@ -4,6 +4,7 @@
  *     file:PATH         a file that is written through the fence; the path is the resource
  *     postgres://...    a PostgreSQL database in which the fences were installed
  *     redis://...       a Redis, also by redis+unix:PATH
+ *     http://...        a gate, `tenure gate`
  *
  * A scheme is one struct tn_fence_ops in the table of target.c.
  *
@@ -119,6 +120,7 @@ extern const struct tn_fence_ops tn_fence_postgres_ops;
 extern const struct tn_fence_ops tn_fence_postgresql_ops;
 extern const struct tn_fence_ops tn_fence_redis_ops;
 extern const struct tn_fence_ops tn_fence_redis_unix_ops;
+extern const struct tn_fence_ops tn_fence_http_ops;
 
 /* "PLACE: why", with the foreign part escaped; returns @code. */
 int tn_fence_refuse(int code, const char *place, const char *why, struct tn_text *reterr);

@@ -16,8 +16,13 @@
 #include "tenure/fence_sqlite.h"
 #include "tests/receivers/fences.h"
 
-const struct receiver *const receivers[] = { &sqlite_receiver, &file_receiver,  &postgres_receiver,
-                                             &redis_receiver,  &plain_receiver, NULL };
+const struct receiver *const receivers[] = { &sqlite_receiver,
+                                             &file_receiver,
+                                             &postgres_receiver,
+                                             &redis_receiver,
+                                             &http_receiver,
+                                             &plain_receiver,
+                                             NULL };
 
 static char folder[64];
 static char path[128];

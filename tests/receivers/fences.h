@@ -33,6 +33,7 @@ extern const struct receiver sqlite_receiver;
 extern const struct receiver file_receiver;
 extern const struct receiver postgres_receiver;
 extern const struct receiver redis_receiver;
+extern const struct receiver http_receiver;
 extern const struct receiver plain_receiver;
 
 /* A leader is stopped in the middle of its work, another is elected and raises the fence, the first
