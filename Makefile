@@ -21,9 +21,9 @@ build: deps
 	echo "$$said" | grep 'Left out:' || :
 	@$(CMAKE_BUILD)
 
-# Tests that need clang-format or a server are skipped without it, unless root can be helped.
+# Tests that need a tool or a server are skipped without it, unless root can be helped.
 check: build
-	@tools/deps --if-root tidy servers
+	@tools/deps --if-root tidy check servers
 	@tests/run -b $(BUILD)
 
 # Long and random, with real processes.
@@ -54,6 +54,10 @@ install: build
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
 
+# Of tenure run on the embedded store, with 1 and with 100 waiting.
+bench-handover: build
+	@$(BUILD)/bench/handover
+
 # Client libraries of engines are optional: only root is helped to them.
 deps:
 	@tools/deps build
@@ -83,11 +87,13 @@ help:
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
+	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos fuzz demo amalgamation install bench deps coverage tidy format
-.PHONY: clean help
+.PHONY: all build check check-chaos fuzz demo amalgamation install bench bench-handover \
+	deps coverage tidy format clean
+.PHONY: help

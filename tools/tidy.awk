@@ -17,6 +17,8 @@ BEGIN {
     may["src/gate"] = "tenure base fence runtime wire receivers gate"
     may["src/cli"] = "tenure base core runtime stores fence receivers gate runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
+    may["bench"] = "tenure base core runtime stores wire tests"
+    may["examples"] = "tenure"
     may["tests"] = "tenure base core runtime wire stores fence receivers gate runner sim lib cli" \
                    " tests"
 
