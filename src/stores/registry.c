@@ -9,7 +9,18 @@
 #include "stores/memory.h"
 #include "stores/sqlite.h"
 
-static const struct tn_store_ops *const built[] = { &tn_sqlite_store_ops, &tn_memory_store_ops };
+#if TENURE_POSTGRES
+#include "stores/postgres/postgres.h"
+#endif
+
+static const struct tn_store_ops *const built[] = {
+    &tn_sqlite_store_ops,
+    &tn_memory_store_ops,
+#if TENURE_POSTGRES
+    &tn_postgres_store_ops,
+    &tn_postgresql_store_ops,
+#endif
+};
 
 enum { BUILT = sizeof built / sizeof built[0] };
 
@@ -23,8 +34,10 @@ static const struct {
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },
+#if !TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
+#endif
     { "redis", NULL },
     { "rediss", NULL },
     { "redlock", NULL },
