@@ -9,7 +9,18 @@
 #include "stores/memory.h"
 #include "stores/sqlite.h"
 
-static const struct tn_store_ops *const built[] = { &tn_sqlite_store_ops, &tn_memory_store_ops };
+#ifdef TENURE_ZOOKEEPER
+#include "stores/zookeeper/zookeeper.h"
+#endif
+
+static const struct tn_store_ops *const built[] = {
+    &tn_sqlite_store_ops,
+    &tn_memory_store_ops,
+#ifdef TENURE_ZOOKEEPER
+    &tn_zookeeper_store_ops,
+    &tn_zookeepers_store_ops,
+#endif
+};
 
 enum { BUILT = sizeof built / sizeof built[0] };
 
@@ -19,7 +30,9 @@ static const struct {
     const char *packages;
 } absent[] = {
     { "etcd", "libnghttp2-dev and libprotobuf-c-dev" },
+#ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },
+#endif
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },
