@@ -370,18 +370,20 @@ static void start_stray(struct tn_zk_store *store)
 }
 
 /* True: one was dealt with, so the list may be another. */
-static bool serve_session(struct tn_zk_session *session)
+static bool serve_one(struct tn_zk_store *store)
 {
-    if (session->over) {
-        tn_zk_session_drop(session);
-        return true;
+    for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
+        if (at->over) {
+            tn_zk_session_drop(at);
+            return true;
+        }
+        if (at->resume) {
+            tn_zk_session_resume(at);
+            return true;
+        }
+        if (at->dirty)
+            tn_zk_session_drive(at);
     }
-    if (session->resume) {
-        tn_zk_session_resume(session);
-        return true;
-    }
-    if (session->dirty)
-        tn_zk_session_drive(session);
     return false;
 }
 
@@ -415,8 +417,6 @@ static void shut(struct tn_zk_store *store);
 
 static void turn(struct tn_zk_store *store)
 {
-    bool again;
-
     (void)uv_idle_stop(&store->idle);
     if (store->closing) {
         shut(store);
@@ -426,13 +426,10 @@ static void turn(struct tn_zk_store *store)
     tn_zk_call_deliver_broken(store);
     start_fresh(store);
     start_stray(store);
-    for (int rounds = 0; rounds < ROUNDS_MAX; rounds++) {
-        again = false;
-        for (struct tn_zk_session *at = store->sessions; at != NULL && !again; at = at->next)
-            again = serve_session(at);
-        if (!again)
-            break;
-    }
+    int rounds = 0;
+    while (rounds < ROUNDS_MAX && serve_one(store))
+        rounds++;
+    store->work = store->work || rounds == ROUNDS_MAX;
     tn_zk_observe_all(store, false);
     for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
         if (at->dirty && !at->over)
