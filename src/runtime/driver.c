@@ -331,6 +331,9 @@ static void note_leader(struct tn_driver_seat *seat, const struct tn_store_recor
 
 static void note_health(struct tn_driver *driver, const struct tn_store_req *req)
 {
+    /* That the session lives does not mean that the name may be had. */
+    if (driver->error == TENURE_E_DENIED && req->status == 0 && req->op.kind == TN_OP_RENEW)
+        return;
     driver->error = req->status;
     driver->answered = driver->answered || req->status == 0;
     if (req->status != 0) {

@@ -26,6 +26,7 @@ struct tn_zk_call *tn_zk_call_new(struct tn_zk_session *session,
     call->link = session->calls_end;
     *call->link = call;
     session->calls_end = &call->next;
+    session->in_flight++;
     session->dirty = true;
     return call;
 }
@@ -51,6 +52,7 @@ static void unlink_call(struct tn_zk_call *call)
     else
         call->session->calls_end = call->link;
     call->next = NULL;
+    call->session->in_flight--;
 }
 
 static void hear_call(struct tn_zk_call *call, const struct tn_zk_reply *reply)
@@ -71,6 +73,7 @@ static void deliver(const void *data, const struct tn_zk_reply *reply)
     unlink_call(call);
     tn_zk_kick(call->session->store);
     call->session->dirty = true;
+    call->session->heard_at = tn_zk_now(call->session->store);
     hear_call(call, reply);
 }
 

@@ -86,6 +86,8 @@ static void forget(struct tn_zk_lease *lease)
     struct tn_zk_lease **link = &lease->session->leases;
 
     TN_ASSERT(lease->ops == NULL);
+    if (lease->held_back)
+        lease->session->held_back--;
     while (*link != lease)
         link = &(*link)->session_next;
     *link = lease->session_next;
@@ -559,9 +561,24 @@ static void look(struct tn_zk_lease *lease)
     tn_zk_call_children(call, path, false);
 }
 
+static void hold_back(struct tn_zk_lease *lease, bool held_back)
+{
+    if (lease->held_back == held_back)
+        return;
+    lease->held_back = held_back;
+    lease->session->held_back += held_back ? 1U : -1U;
+}
+
+/* Not now: too many are on their way. */
+static bool is_held_back(struct tn_zk_lease *lease)
+{
+    hold_back(lease, lease->session->in_flight >= TN_ZK_IN_FLIGHT);
+    return lease->held_back;
+}
+
 static void go(struct tn_zk_lease *lease)
 {
-    if (!lease->session->connected || lease->session->over)
+    if (!lease->session->connected || lease->session->over || is_held_back(lease))
         return;
     lease->flow++;
     if (lease->stage == TN_ZK_CREATE || lease->stage == TN_ZK_DELETE) {
@@ -592,6 +609,17 @@ static void go(struct tn_zk_lease *lease)
     case TN_ZK_HELD:
     case TN_ZK_OVER:
         break;
+    }
+}
+
+void tn_zk_lease_go_on(struct tn_zk_session *session)
+{
+    for (struct tn_zk_lease *lease = session->leases, *next; lease != NULL; lease = next) {
+        next = lease->session_next;
+        if (session->held_back == 0 || session->in_flight >= TN_ZK_IN_FLIGHT)
+            return;
+        if (lease->held_back)
+            go(lease);
     }
 }
 

@@ -321,7 +321,7 @@ static void observe_done(struct tn_zk_look *look, int rc)
     TN_ASSERT(name != NULL);
     name->looking = false;
     if (rc != ZOK || name->again) {
-        name->due = true;
+        tn_zk_name_due(store, name, true);
         name->again = false;
         if (rc == ZOK)
             tn_zk_kick(store);
@@ -341,18 +341,17 @@ void tn_zk_observe(struct tn_zk_store *store, struct tn_zk_name *name)
 {
     struct tn_zk_session *session = tn_zk_session_reader(store);
 
-    name->due = true;
+    tn_zk_name_due(store, name, !name->looking);
     if (name->looking) {
-        name->due = false;
         name->again = true;
         return;
     }
-    if (session == NULL || !session->connected)
+    if (session == NULL || !session->connected || session->in_flight >= TN_ZK_IN_FLIGHT)
         return;
     struct tn_zk_look *look = make_look(session, name->name);
     if (look == NULL)
         return;
-    name->due = false;
+    tn_zk_name_due(store, name, false);
     name->looking = true;
     look->watch = true;
     look->done = observe_done;
@@ -361,6 +360,8 @@ void tn_zk_observe(struct tn_zk_store *store, struct tn_zk_name *name)
 
 void tn_zk_observe_all(struct tn_zk_store *store, bool all)
 {
+    if (store->due == 0 && !all)
+        return;
     for (unsigned i = 0; i < TN_ZK_BUCKETS && !store->closing; i++) {
         for (struct tn_zk_name *name = store->names[i]; name != NULL; name = name->next) {
             if (name->watches > 0 && (name->due || all))

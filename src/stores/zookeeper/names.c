@@ -237,6 +237,14 @@ struct tn_zk_name *tn_zk_name_get(struct tn_zk_store *store, const char *name)
     return *place;
 }
 
+void tn_zk_name_due(struct tn_zk_store *store, struct tn_zk_name *name, bool due)
+{
+    if (name->due == due)
+        return;
+    name->due = due;
+    store->due += due ? 1U : -1U;
+}
+
 /* Between turns only: nobody has a pointer to an idle name then. */
 void tn_zk_name_sweep(struct tn_zk_store *store)
 {
@@ -249,6 +257,7 @@ void tn_zk_name_sweep(struct tn_zk_store *store)
                 place = &name->next;
                 continue;
             }
+            tn_zk_name_due(store, name, false);
             *place = name->next;
             free(name);
             store->name_count--;

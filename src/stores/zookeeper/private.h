@@ -24,6 +24,8 @@ enum {
     TN_ZK_PATH_MAX = 800, /* chroot, name, node. */
     TN_ZK_NODE_MAX = 128, /* Longer nodes are nobody's we know. */
     TN_ZK_BUCKETS = 1024,
+    /* So many requests at a time: a renewal must not wait behind ten thousand others. */
+    TN_ZK_IN_FLIGHT = 128,
 };
 
 struct tn_zk_store;
@@ -90,6 +92,9 @@ struct tn_zk_session {
     tenure_ns trying_since; /* To reach the present server. */
     tenure_ns retry_at;
     struct tn_zk_call *calls, **calls_end;
+    unsigned in_flight;
+    unsigned held_back;       /* Leases that wait for others' answers. */
+    tenure_ns heard_at;       /* The last answer. */
     struct tn_zk_op *closing; /* The CLOSE that ended it. */
     char why[120];
 };
@@ -136,6 +141,7 @@ struct tn_zk_lease {
     bool uncertain; /* A create was sent and not answered. */
     bool denied;    /* A parent could not be made. */
     bool leaving;
+    bool held_back;
     bool revoked;
     bool counted; /* Was granted: the session has it. */
     unsigned tries;
@@ -217,6 +223,7 @@ struct tn_zk_store {
     struct tn_zk_session *sessions;
     struct tn_zk_name *names[TN_ZK_BUCKETS];
     size_t name_count, sweep_at;
+    size_t due; /* Names to be looked at. */
     struct tn_zk_op *ops, **ops_end;
     struct tn_zk_op *fresh, **fresh_end; /* By lease_next; not started yet. */
     struct tn_zk_call *broken;
@@ -293,6 +300,8 @@ void tn_zk_call_deliver_broken(struct tn_zk_store *store);
 /* Find or make; NULL: out of memory. */
 struct tn_zk_name *tn_zk_name_get(struct tn_zk_store *store, const char *name);
 struct tn_zk_name *tn_zk_name_find(struct tn_zk_store *store, const char *name);
+/* Look at it in the next turn. */
+void tn_zk_name_due(struct tn_zk_store *store, struct tn_zk_name *name, bool due);
 void tn_zk_name_sweep(struct tn_zk_store *store);
 void tn_zk_path_of(const struct tn_zk_store *store, const char *name, const char *node,
                    char *ret_path);
@@ -317,6 +326,8 @@ void tn_zk_lease_acquire(struct tn_zk_op *op);
 void tn_zk_lease_release(struct tn_zk_op *op);
 /* The session is connected (again). */
 void tn_zk_lease_resume(struct tn_zk_lease *lease);
+/* Go on with those that waited for others. */
+void tn_zk_lease_go_on(struct tn_zk_session *session);
 /* News of a node of @name. */
 void tn_zk_lease_hear(struct tn_zk_name *name, struct tn_zk_session *session, const char *node,
                       int type);

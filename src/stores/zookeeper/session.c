@@ -214,8 +214,14 @@ void tn_zk_session_drive(struct tn_zk_session *session)
     int interest = 0;
 
     session->dirty = false;
-    if (session->over || store->servers == NULL || tn_zk_now(store) < session->retry_at)
+    if (session->over || store->servers == NULL)
         return;
+    /* The loop's timers count from when its turn began, so they come early. */
+    tenure_ns now = tn_zk_now(store);
+    if (now < session->retry_at) {
+        arm(session, session->retry_at - now);
+        return;
+    }
     if (session->zh == NULL)
         open_handle(session);
     if (session->zh == NULL)
@@ -245,30 +251,37 @@ static void hang_up(struct tn_zk_session *session)
         (void)shutdown(session->fd, SHUT_RDWR);
 }
 
+/* Since when nothing has come, though something should; TN_NEVER: all is well. */
+static tenure_ns silent_since(const struct tn_zk_session *session)
+{
+    tenure_ns since = session->trying_since;
+
+    if (session->fd < 0 || (session->connected && session->calls == NULL))
+        return TN_NEVER;
+    if (session->connected && session->calls->sent_at > since)
+        since = session->calls->sent_at;
+    if (session->connected && session->heard_at > since)
+        since = session->heard_at;
+    return since;
+}
+
 tenure_ns tn_zk_session_check(struct tn_zk_session *session, tenure_ns now)
 {
-    tenure_ns next = TN_NEVER;
+    tenure_ns next = session->owner ? session->expires_at : TN_NEVER;
+    tenure_ns since = silent_since(session);
 
-    if (session->owner && now >= session->expires_at) {
+    if (now >= next) {
         tn_zk_session_end(session, true);
         return now;
     }
-    if (session->owner)
-        next = session->expires_at;
-    if (session->fd < 0)
-        return next;
-    tenure_ns since = session->connected ? TN_NEVER : session->trying_since;
-    if (session->connected && session->calls != NULL)
-        since = session->calls->sent_at > session->trying_since ? session->calls->sent_at
-                                                                : session->trying_since;
     if (since == TN_NEVER)
         return next;
     if (now >= since + stall(session)) {
         session->trying_since = now; /* Once for each socket, or once more if it did not help. */
+        since = now;
         hang_up(session);
     }
-    tenure_ns due = (now >= since + stall(session) ? now : since) + stall(session);
-    return due < next ? due : next;
+    return since + stall(session) < next ? since + stall(session) : next;
 }
 
 /* --- News ------------------------------------------------------------------------------------- */
@@ -291,7 +304,7 @@ void tn_zk_session_event(zhandle_t *zh, int type, int state, const char *path, v
     if (node[0] != '\0')
         tn_zk_lease_hear(known, session, node, type);
     if (known->watches > 0 && (node[0] == '\0' || strcmp(node, known->first) == 0)) {
-        known->due = true;
+        tn_zk_name_due(store, known, true);
         tn_zk_kick(store);
     }
 }

@@ -381,6 +381,8 @@ static bool serve_one(struct tn_zk_store *store)
             tn_zk_session_resume(at);
             return true;
         }
+        if (at->held_back > 0)
+            tn_zk_lease_go_on(at);
         if (at->dirty)
             tn_zk_session_drive(at);
     }
@@ -537,7 +539,7 @@ static int watch(struct tn_store *base, const char *text, bool on)
     name->watches += on ? 1U : -1U;
     if (on && name->watches == 1) {
         name->told = false;
-        name->due = true;
+        tn_zk_name_due(store, name, true);
         tn_zk_kick(store);
     }
     return 0;
