@@ -396,3 +396,25 @@ TEST(who_won_in_jeopardy_is_not_told_that_it_is_safe)
     CHECK(listener_waits(two, TENURE_SAFE, 0)); /* Looks for what is broken. */
     CHECK_EQ_I64(tenure_close(tenure), 0);
 }
+
+/* The grace is a fifth of the TTL here. */
+TEST(a_drain_that_takes_longer_than_the_grace_is_a_stall_unless_patient)
+{
+    struct listener *hasty = listener_new(), *patient = listener_new();
+    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    struct tenure_election *x = stage_campaign(tenure, "x", 0, hasty);
+    struct tenure_election *y = stage_campaign(tenure, "y", TENURE_PATIENT, patient);
+
+    CHECK(listener_waits(hasty, TENURE_WON, 1));
+    CHECK(listener_waits(patient, TENURE_WON, 1));
+    CHECK_EQ_I64(tenure_resign(y), 0);
+    CHECK_EQ_I64(tenure_resign(x), 0);
+    CHECK(listener_waits(hasty, TENURE_LOST, 1));
+    CHECK_EQ_I64(listener_last(hasty, TENURE_LOST).reason, TENURE_REASON_STALLED);
+    CHECK_EQ_U64(listener_count(patient, TENURE_LOST), 0);
+    CHECK(tenure_token(y) != 0);
+    CHECK_EQ_I64(tenure_drained(y), 0);
+    CHECK(listener_waits(patient, TENURE_LOST, 1));
+    CHECK_EQ_I64(listener_last(patient, TENURE_LOST).reason, TENURE_REASON_RELEASED);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
