@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/time.h"
 #include "cli/cli.h"

@@ -447,11 +447,11 @@ const struct tn_store_host tn_driver_store_host = { hear_granted, hear_changed, 
 static void do_chore(struct tn_driver *driver, struct tn_driver_seat *seat, bool left)
 {
     /* Without memory to watch, a change is heard of later: by the poll. */
-    if (!left && !seat->watched)
+    if (!left && !seat->watched && driver->store != NULL)
         seat->watched = driver->store->ops->watch(driver->store, seat->name, true) == 0;
     if (!left)
         return;
-    if (seat->watched)
+    if (seat->watched && driver->store != NULL)
         (void)driver->store->ops->watch(driver->store, seat->name, false);
     free(seat->leader);
     seat->leader = NULL;
@@ -507,6 +507,7 @@ static void store_closed(void *arg)
 {
     struct tn_driver *driver = arg;
 
+    driver->store = NULL;
     do_chores(driver);
     close_handles(driver);
 }
