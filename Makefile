@@ -19,9 +19,9 @@ build: deps
 	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }
 	@$(CMAKE_BUILD)
 
-# The test of tools/tidy needs clang-format; without it, and without root, it is skipped.
+# Some tests need tools of their own; without them, and without root, they are skipped.
 check: build
-	@tools/deps --if-root tidy
+	@tools/deps --if-root tidy check
 	@tests/run -b $(BUILD)
 
 # Long and random, with real processes.
@@ -43,6 +43,10 @@ install: build
 
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
+
+# Of tenure run on the embedded store, with 1 and with 100 waiting.
+bench-handover: build
+	@$(BUILD)/bench/handover
 
 deps:
 	@tools/deps build
@@ -70,11 +74,13 @@ help:
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
+	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench deps coverage tidy format clean
+.PHONY: all build check check-chaos demo amalgamation install bench bench-handover \
+	deps coverage tidy format clean
 .PHONY: help

@@ -15,7 +15,8 @@ BEGIN {
     may["src/lib"] = "tenure base core runtime stores receivers lib"
     may["src/cli"] = "tenure base core runtime stores fence receivers runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
-    may["bench"] = "tenure base core runtime stores"
+    may["bench"] = "tenure base core runtime stores wire tests"
+    may["examples"] = "tenure"
     may["tests"] = "tenure base core runtime stores fence receivers runner sim lib cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
