@@ -16,12 +16,22 @@ static void later(uv_timer_t *timer);
 
 /* --- Turns ---------------------------------------------------------------------------------- */
 
-/* 1 to 10 ms, growing, never in step with others; if nobody asked, longer in the end. */
+static bool is_urgent(const struct tn_sqlite_store *store)
+{
+    for (const struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+        if (own->moved)
+            return true;
+    }
+    return store->queue.first != NULL || store->lists != NULL;
+}
+
+/* 1 to 10 ms, growing slowly: a transaction is short. Never in step with others. If nobody waits
+ * for it, longer in the end. */
 static uint64_t busy_ms(struct tn_sqlite_store *store)
 {
-    uint64_t spread = store->tries < 9 ? store->tries : 9;
+    uint64_t spread = store->tries < 27 ? store->tries / 3 : 9;
 
-    if (store->queue.first == NULL && store->lists == NULL && store->tries > 20)
+    if (store->tries > 20 && !is_urgent(store))
         return 50 + tn_prng_below(&store->sqlite->prng, 50);
     return 1 + tn_prng_below(&store->sqlite->prng, spread + 1);
 }
