@@ -26,7 +26,7 @@ check: build
 
 # Long and random, with real processes.
 check-chaos: build
-	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+	@TENURE_STRIDE=2 tests/run -b $(BUILD) $(BUILD)/chaos/* tests/cli/nomem.sh
 
 demo: build
 	@examples/demo.sh $(BUILD)/tenure
@@ -43,6 +43,11 @@ install: build
 
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
+
+# Of the unit tests and of every verb.
+valgrind: build
+	@tools/deps valgrind
+	@tests/run -b $(BUILD) tests/valgrind/*.sh
 
 # Of tenure run on the embedded store, with 1 and with 100 waiting.
 bench-handover: build
@@ -75,12 +80,13 @@ help:
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
+	@echo "make valgrind   the unit tests and every verb under valgrind"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench bench-handover \
+.PHONY: all build check check-chaos demo amalgamation install bench bench-handover valgrind \
 	deps coverage tidy format clean
 .PHONY: help
