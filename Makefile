@@ -54,6 +54,11 @@ install: build
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
 
+# What a fence costs at each receiver.
+bench-fences: build
+	@tools/deps --if-root servers
+	@bench/fences $(BUILD)
+
 # Of tenure run on the embedded store, with 1 and with 100 waiting.
 bench-handover: build
 	@$(BUILD)/bench/handover
@@ -87,6 +92,7 @@ help:
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
 	@echo "make bench      measure the simulator"
+	@echo "make bench-fences  measure what a fence costs at each receiver"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
@@ -94,6 +100,6 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos fuzz demo amalgamation install bench bench-handover \
+.PHONY: all build check check-chaos fuzz demo amalgamation install bench bench-fences bench-handover \
 	deps coverage tidy format clean
 .PHONY: help
