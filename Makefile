@@ -53,6 +53,8 @@ install: build
 
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
+	@tools/deps bench
+	@bench/daemon
 
 # What a fence costs at each receiver.
 bench-fences: build
@@ -66,7 +68,7 @@ bench-handover: build
 # Client libraries of engines are optional: only root is helped to them.
 deps:
 	@tools/deps build
-	@tools/deps --if-root engines
+	@tools/deps --if-root optional
 
 coverage:
 	@tools/deps build coverage
@@ -84,22 +86,21 @@ clean:
 	@rm -rf build build-*
 
 help:
-	@echo "make            build build/tenure"
+	@echo "make            build build/tenure and build/tenured"
 	@echo "make check      build and run all tests"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
-	@echo "make bench      measure the simulator"
 	@echo "make bench-fences  measure what a fence costs at each receiver"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
+	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos fuzz demo amalgamation install bench bench-fences bench-handover \
-	deps coverage tidy format clean
-.PHONY: help
+.PHONY: all build check check-chaos demo amalgamation install bench bench-fences bench-handover
+.PHONY: deps coverage tidy format clean fuzz help

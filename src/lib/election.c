@@ -214,6 +214,8 @@ static const struct tn_claim_config *find_config(struct tenure *tenure,
 
     if (campaign->grace > 0)
         wanted.drain_timeout = campaign->grace;
+    if (campaign->flags & TENURE_PATIENT)
+        wanted.drain_timeout = TN_TTL_MAX;
     wanted.stall_after = campaign->stall_after;
     wanted.fenced = campaign->fences != NULL && campaign->fences[0] != NULL;
     if (wanted.raise_timeout < 2 * wanted.attempt_timeout)
@@ -288,8 +290,8 @@ static int take_seat(struct tenure *tenure, struct tenure_election *election,
 
 static bool is_sound(const struct tenure *tenure, const struct tenure_campaign *campaign)
 {
-    unsigned known =
-        TENURE_DRAINED_ON_RETURN | TENURE_NOT_READY | TENURE_TELL_RENEWED | TENURE_TELL_HEALTH;
+    unsigned known = TENURE_DRAINED_ON_RETURN | TENURE_NOT_READY | TENURE_TELL_RENEWED |
+                     TENURE_TELL_HEALTH | TENURE_PATIENT;
     struct tn_plan plan = tenure->driver.plan;
     struct tn_plan_answer answer;
 
