@@ -61,6 +61,11 @@ valgrind: build
 	@tools/deps valgrind
 	@tests/run -b $(BUILD) tests/valgrind/*.sh
 
+# What a fence costs at each receiver.
+bench-fences: build
+	@tools/deps --if-root servers
+	@bench/fences $(BUILD)
+
 # Of tenure run on the embedded store, with 1 and with 100 waiting.
 bench-handover: build
 	@$(BUILD)/bench/handover
@@ -93,6 +98,7 @@ help:
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
+	@echo "make bench-fences  measure what a fence costs at each receiver"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make valgrind   the unit tests and every verb under valgrind"
 	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
@@ -102,5 +108,6 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench bench-handover valgrind
+.PHONY: all build check check-chaos valgrind demo amalgamation install
+.PHONY: bench bench-fences bench-handover
 .PHONY: deps coverage tidy format clean fuzz help
