@@ -17,16 +17,18 @@ CMAKE_BUILD := env -u MAKEFLAGS -u MAKELEVEL cmake --build $(BUILD) -j$(JOBS)
 all: build
 
 build: deps
-	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }
+	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }; \
+	echo "$$said" | grep 'Left out:' || :
 	@$(CMAKE_BUILD)
 
-# Some tests need tools of their own; without them, and without root, they are skipped.
+# Tests that need a tool or a server are skipped without it, unless root can be helped.
 check: build
-	@tools/deps --if-root tidy check
+	@tools/deps --if-root tidy check servers
 	@tests/run -b $(BUILD)
 
 # Long and random, with real processes.
 check-chaos: build
+	@tools/deps --if-root servers
 	@tests/run -b $(BUILD) $(BUILD)/chaos/*
 
 # An hour each; the inputs found so far are kept and tried first. Needs clang.
@@ -58,6 +60,7 @@ bench: deps
 bench-handover: build
 	@$(BUILD)/bench/handover
 
+# Client libraries of engines are optional: only root is helped to them.
 deps:
 	@tools/deps build
 	@tools/deps --if-root optional

@@ -335,6 +335,9 @@ static void note_health(struct tn_driver *driver, const struct tn_store_req *req
 {
     if (req->status == 0 && req->op.kind == TN_OP_READ && driver->candidate.life != 0)
         return;
+    /* That the session lives does not mean that the name may be had. */
+    if (driver->error == TENURE_E_DENIED && req->status == 0 && req->op.kind == TN_OP_RENEW)
+        return;
     driver->error = req->status;
     driver->answered = driver->answered || req->status == 0;
     if (req->status != 0) {

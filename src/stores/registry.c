@@ -9,7 +9,25 @@
 #include "stores/memory.h"
 #include "stores/sqlite.h"
 
-static const struct tn_store_ops *const built[] = { &tn_sqlite_store_ops, &tn_memory_store_ops };
+#if TENURE_POSTGRES
+#include "stores/postgres/postgres.h"
+#endif
+#ifdef TENURE_ZOOKEEPER
+#include "stores/zookeeper/zookeeper.h"
+#endif
+
+static const struct tn_store_ops *const built[] = {
+    &tn_sqlite_store_ops,
+    &tn_memory_store_ops,
+#if TENURE_POSTGRES
+    &tn_postgres_store_ops,
+    &tn_postgresql_store_ops,
+#endif
+#ifdef TENURE_ZOOKEEPER
+    &tn_zookeeper_store_ops,
+    &tn_zookeepers_store_ops,
+#endif
+};
 
 enum { BUILT = sizeof built / sizeof built[0] };
 
@@ -19,12 +37,16 @@ static const struct {
     const char *packages;
 } absent[] = {
     { "etcd", "libnghttp2-dev and libprotobuf-c-dev" },
+#ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },
+#endif
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },
+#if !TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
+#endif
     { "redis", NULL },
     { "rediss", NULL },
     { "redlock", NULL },
