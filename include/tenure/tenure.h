@@ -145,6 +145,8 @@ enum tenure_campaign_flags {
     TENURE_NOT_READY = 2,         /* Wait for tenure_ready(election, true). */
     TENURE_TELL_RENEWED = 4,
     TENURE_TELL_HEALTH = 8,
+    TENURE_PATIENT = 16, /* You see to it that work ends by the deadline: a drain that takes longer
+                            than the grace is no stall. */
 };
 
 /* All zero but for the size: the defaults. */

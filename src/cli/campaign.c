@@ -123,10 +123,10 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
     struct tenure_error error;
     char buf[TN_DURATION_TEXT];
 
-    if (tenure_health(campaign->tenure, &error) != 0)
+    int health = tenure_health(campaign->tenure, &error);
+    if (health != 0)
         return tn_cli_store_fail(
-            campaign->verb,
-            error.code == TENURE_E_DENIED ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, error.text);
+            campaign->verb, health == TENURE_E_DENIED ? health : TENURE_E_UNAVAILABLE, error.text);
     return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
                        "%s was held by another for the whole %s", campaign->name,
                        tn_cli_duration(buf, campaign->wait));

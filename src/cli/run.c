@@ -374,8 +374,8 @@ static int start_campaign(struct run *run)
         .size = sizeof campaign,
         .callback = hear,
         .arg = run,
-        .grace = TN_TTL_MAX, /* The guardian sees to it that work ends. */
-        .flags = TENURE_TELL_RENEWED | TENURE_TELL_HEALTH,
+        /* The guardian sees to it that the work ends in time. */
+        .flags = TENURE_TELL_RENEWED | TENURE_TELL_HEALTH | TENURE_PATIENT,
         .fences = fences,
     };
     int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);

@@ -318,8 +318,11 @@ static struct tn_record read_record(const struct tn_driver *driver,
 /* Whose label it is, before the candidate decides whether it is news. */
 static void note_leader(struct tn_driver_seat *seat, const struct tn_store_record *record)
 {
+    const struct tn_claim *claim = &seat->seat.claim;
     uint32_t len = record->held ? record->label_len : 0;
 
+    if (claim->informed && record->token < claim->leader_token)
+        return; /* Late word of an earlier leader. */
     if (len == seat->leader_len && (len == 0 || memcmp(seat->leader, record->label, len) == 0))
         return;
     free(seat->leader);
@@ -334,6 +337,9 @@ static void note_leader(struct tn_driver_seat *seat, const struct tn_store_recor
 static void note_health(struct tn_driver *driver, const struct tn_store_req *req)
 {
     if (req->status == 0 && req->op.kind == TN_OP_READ && driver->candidate.life != 0)
+        return;
+    /* That the session lives does not mean that the name may be had. */
+    if (driver->error == TENURE_E_DENIED && req->status == 0 && req->op.kind == TN_OP_RENEW)
         return;
     driver->error = req->status;
     driver->answered = driver->answered || req->status == 0;

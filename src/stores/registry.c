@@ -8,16 +8,26 @@
 #include "base/nearest.h"
 #include "stores/memory.h"
 #include "stores/sqlite.h"
-#if defined(TENURE_ETCD)
+#ifdef TENURE_ETCD
 #include "stores/etcd/etcd.h"
+#endif
+#if TENURE_POSTGRES
+#include "stores/postgres/postgres.h"
+#endif
+#ifdef TENURE_ZOOKEEPER
+#include "stores/zookeeper/zookeeper.h"
 #endif
 
 static const struct tn_store_ops *const built[] = {
-    &tn_sqlite_store_ops,
-    &tn_memory_store_ops,
-#if defined(TENURE_ETCD)
-    &tn_etcd_store_ops,
-    &tn_etcds_store_ops,
+    &tn_sqlite_store_ops,    &tn_memory_store_ops,
+#if TENURE_POSTGRES
+    &tn_postgres_store_ops,  &tn_postgresql_store_ops,
+#endif
+#ifdef TENURE_ETCD
+    &tn_etcd_store_ops,      &tn_etcds_store_ops,
+#endif
+#ifdef TENURE_ZOOKEEPER
+    &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
 #endif
 };
 
@@ -28,14 +38,20 @@ static const struct {
     const char *scheme;
     const char *packages;
 } absent[] = {
+#ifndef TENURE_ETCD
     { "etcd", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
     { "etcds", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
+#endif
+#ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },
+#endif
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },
+#if !TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
+#endif
     { "redis", NULL },
     { "rediss", NULL },
     { "redlock", NULL },

@@ -88,7 +88,8 @@ code_words() {
 check_names() {
     documents "$1" | while read -r file; do
         code_words "$1/$file" | while read -r name; do
-            (cd "$1" && grep -rqswF -e "$name" --include='*.[ch]' src sim include) ||
+            (cd "$1" && grep -rqswF -e "$name" --include='*.[ch]' --include='*.lua' \
+                --include='*.sql' src sim include) ||
                 echo "$file: the code has no $name"
         done
     done
