@@ -66,7 +66,7 @@ metric() {
     curl -s "http://$endpoints/metrics" | grep "^$1" | awk '{ sum += $NF } END { print sum + 0 }'
 }
 keepalives() { metric 'grpc_server_msg_received_total.*"LeaseKeepAlive"'; }
-others() { metric 'grpc_server_msg_received_total{grpc_method="\(Txn\|Range\|Watch\|LeaseGrant\)"'; }
+others() { metric 'grpc_server_msg_received_total{grpc_method="\(Txn\|Range\|Watch\|LeaseG\)'; }
 if command -v curl >/dev/null 2>&1; then
     for who in leads waits; do
         mkfifo "$t_dir/$who.in"

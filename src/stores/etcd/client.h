@@ -28,8 +28,8 @@ struct tn_etcd_reply {
 
 typedef void tn_etcd_answered(void *arg, const struct tn_etcd_reply *reply);
 
-/* A key or a range that is watched from a revision on; the caller's memory. It fires once: something
- * happened there, or nobody can tell any more. Then, and when it is stopped, it is idle. */
+/* A key or a range that is watched from a revision on; the caller's memory. It fires once:
+ * something happened there, or nobody can tell any more. Then, and when it is stopped, it is idle. */
 struct tn_etcd_watch {
     void (*fired)(struct tn_etcd_watch *watch);
     void *arg;
@@ -61,15 +61,15 @@ struct tn_etcd_client {
     char warning[200];
     char version[32];
     bool asked_version;
-    struct tn_etcd_rpc *rpcs;                  /* Under way. */
+    struct tn_etcd_rpc *rpcs;                   /* Under way. */
     struct tn_etcd_rpc *waiting, **waiting_end; /* For a connection, or for their turn. */
-    unsigned running;                          /* How many are under way. */
+    unsigned running;                           /* How many are under way. */
     struct tn_grpc_call keep_call;
     struct tn_etcd_keep *keeps, **keeps_end;
     struct tn_grpc_call watch_call;
     struct tn_etcd_watch *watches;
     struct tn_etcd_watcher
-        *watchers;    /* Those the present stream knows, in the order of creation. */
+        *watchers;      /* Those the present stream knows, in the order of creation. */
     tenure_ns asked_at; /* When something was first sent since the server was last heard. */
     uv_timer_t tick;
     void (*ticked)(void *arg); /* With every tick. */

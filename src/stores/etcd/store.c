@@ -2,7 +2,7 @@
  *
  * Everything that is asked is put into a list and taken from there by the loop, so nothing is
  * answered from within the call that asks, and what is asked in one turn travels in one write.
- * What can fail: the server, which each answer tells of; memory, in which case the request fails. */
+ * What can fail: the server, which each answer tells of; memory, and then the request fails. */
 #include "stores/etcd/store.h"
 
 #include <stdio.h>
@@ -280,9 +280,9 @@ static void open_session(struct tn_etcd_task *task)
     task->session = session;
     request.id = session->lease;
     request.ttl = (op->ttl + TN_SEC(1) - 1) / TN_SEC(1);
-    task->rpc = tn_etcd_call(&task->store->client, "/etcdserverpb.Lease/LeaseGrant", &request.base,
-                             &etcd__lease_grant_response__descriptor, task->give_up_at, opened,
-                             task);
+    task->rpc =
+        tn_etcd_call(&task->store->client, "/etcdserverpb.Lease/LeaseGrant", &request.base,
+                     &etcd__lease_grant_response__descriptor, task->give_up_at, opened, task);
     if (task->rpc != NULL)
         tn_etcd_hurry(task->rpc);
     else
