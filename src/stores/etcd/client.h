@@ -4,8 +4,8 @@
  * accepted; it is sent once, and once more only if the server said that it looked at nothing but
  * the token. Each answer says whether a write may have happened (tenure/error.h).
  *
- * Only so many calls are under way at a time: a server that is slower than we ask gets no more to do
- * than it can, instead of working on what we have given up.
+ * Only so many calls are under way at a time: a server that is slower than we ask gets no more to
+ * do than it can, instead of working on what we have given up.
  *
  * Callbacks come from the loop, never from within the function that asks.
  * Threads: the loop's. */
@@ -29,7 +29,8 @@ struct tn_etcd_reply {
 typedef void tn_etcd_answered(void *arg, const struct tn_etcd_reply *reply);
 
 /* A key or a range that is watched from a revision on; the caller's memory. It fires once:
- * something happened there, or nobody can tell any more. Then, and when it is stopped, it is idle. */
+ * something happened there, or nobody can tell any more. Then, and when it is stopped, it is
+ * idle. */
 struct tn_etcd_watch {
     void (*fired)(struct tn_etcd_watch *watch);
     void *arg;
