@@ -26,7 +26,7 @@ check: build
 
 # Long and random, with real processes.
 check-chaos: build
-	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+	@tests/run -b $(BUILD) $(BUILD)/chaos/* tests/live/chaos/*.sh
 
 demo: build
 	@examples/demo.sh $(BUILD)/tenure

@@ -111,7 +111,9 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
     char buf[TN_DURATION_TEXT];
 
     if (tenure_health(campaign->tenure, &error) != 0)
-        return tn_cli_store_fail(campaign->verb, TENURE_E_UNAVAILABLE, error.text);
+        return tn_cli_store_fail(
+            campaign->verb, error.code == TENURE_E_DENIED ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE,
+            error.text);
     return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
                        "%s was held by another for the whole %s", campaign->name,
                        tn_cli_duration(buf, campaign->wait));

@@ -160,6 +160,13 @@ static void fail_connection(struct tn_pg_link *link)
 
 /* --- Coming up ------------------------------------------------------------------------------ */
 
+/* libpq would print them. */
+static void ignore_notice(void *arg, const PGresult *result)
+{
+    (void)arg;
+    (void)result;
+}
+
 static void connect_to(struct tn_pg_link *link, const char *addr)
 {
     const char *keywords[64];
@@ -188,6 +195,8 @@ static void connect_to(struct tn_pg_link *link, const char *addr)
     values[count] = NULL;
     link->conn = PQconnectStartParams(keywords, values, 0);
     link->state = TN_PG_CONNECTING;
+    if (link->conn != NULL)
+        (void)PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
     if (link->conn == NULL)
         tn_pg_link_fail(link, TENURE_E_NOMEM, "out of memory");
     else if (PQstatus(link->conn) == CONNECTION_BAD)

@@ -750,7 +750,7 @@ void tn_pg_kick(struct tn_pg_store *store)
 static const char *last_error(const struct tn_pg_store *store)
 {
     return store->work.error[0] != '\0' ? store->work.error
-                                        : "postgres: no connection yet; check host and port";
+                                        : "postgres: the server has not answered yet";
 }
 
 static void shut(struct tn_pg_store *store);
