@@ -10,13 +10,12 @@ tenure=$(realpath "${1:-build/tenure}")
 dir=$(mktemp -d)
 TENURE_STORE=sqlite:$dir/tenure.db
 export TENURE_STORE tenure dir
-groups=
+candidates=
+frozen_pids=
 
 clean_up() {
-    for group in $groups; do
-        kill -CONT -- "-$group" 2>/dev/null || true
-        kill -TERM -- "-$group" 2>/dev/null || true
-    done
+    for pid in $frozen_pids; do kill -s CONT "$pid" 2>/dev/null || true; done
+    for pid in $candidates; do kill -s TERM "$pid" 2>/dev/null || true; done
     wait 2>/dev/null || true
     rm -rf "$dir"
 }
@@ -52,11 +51,10 @@ chmod +x "$dir/work"
 : >"$dir/report"
 : >"$dir/refused"
 
-# Each candidate has a process group of its own, so that all of it can be frozen at once.
 candidate() {
-    setsid "$tenure" run --ttl 3s --grace 200ms --id "$1" --fence "file:$dir/report" report -- \
+    "$tenure" run --ttl 3s --grace 200ms --id "$1" --fence "file:$dir/report" report -- \
         "$dir/work" 2>>"$dir/errors" &
-    groups="$groups $!"
+    candidates="$candidates $!"
     eval "$1=$!"
 }
 
@@ -75,13 +73,13 @@ next_leader() {
     say "$bold$leader leads$plain with token $token, $((($(now) - from) / 1000000)) ms after $2"
 }
 
-# The processes of a group, without its supervisor and guardian: the work itself.
-workers() {
+# children PID
+children() {
     for stat in /proc/[0-9]*/stat; do
-        # PID (NAME) STATE PPID PGRP: the names here have no blanks.
-        read -r pid name _ parent group _ 2>/dev/null <"$stat" || continue
-        [ "$group" = "$1" ] && [ "$pid" != "$1" ] && [ "$parent" != "$1" ] && echo "$pid $name"
-    done | cut -d ' ' -f 1
+        # PID (NAME) STATE PARENT: the names here have no blanks.
+        { read -r pid _ _ parent _ <"$stat"; } 2>/dev/null || continue
+        if [ "$parent" = "$1" ]; then echo "$pid"; fi
+    done
 }
 
 began=$(now)
@@ -95,18 +93,21 @@ next_leader 10 "the kill (its TTL has to run out)"
 
 frozen=$leader frozen_token=$token
 say "$frozen is frozen with SIGSTOP, work and guardian and all: it cannot know what comes"
-eval "group=\$$frozen"
-kill -STOP -- "-$group"
+eval "supervisor=\$$frozen"
+guardian=$(children "$supervisor")
+work=$(children "$guardian")
+frozen_pids="$work $guardian $supervisor"
+for pid in $frozen_pids; do kill -s STOP "$pid"; done
 next_leader 10 "the stop"
 say "the work of $frozen wakes up before anything that could stop it, and writes on"
-for pid in $(workers "$group"); do kill -CONT "$pid"; done
+kill -s CONT "$work"
 from=$(now)
 until grep -q "^$frozen $frozen_token\$" "$dir/refused"; do
     [ $((($(now) - from) / 1000000000)) -lt 5 ] || fail "the write of $frozen was not refused"
     sleep 0.01
 done
 say "${bold}refused:$plain the fence stands at $token, $frozen came with $frozen_token"
-kill -CONT -- "-$group"
+for pid in $guardian $supervisor; do kill -s CONT "$pid" 2>/dev/null || true; done
 
 say "$leader is asked to leave with SIGTERM: it stops its work, then gives the lease back"
 eval "kill -TERM \$$leader"
@@ -124,8 +125,8 @@ awk -v refused="$(wc -l <"$dir/refused")" '
     END {
         printf "  %-6s %-6s %6s   %s\n", "token", "leader", "lines", "without a leader before"
         for (i = 1; i <= count; i++)
-            printf "  %-6s %-6s %6d   %s\n", order[i], who[order[i]], lines[order[i]],
-                i > 1 ? sprintf("%.0f ms", gap[i - 1]) : "-"
+            printf("  %-6s %-6s %6d   %s\n", order[i], who[order[i]], lines[order[i]],
+                i == 1 ? "-" : sprintf("%.0f ms", gap[i - 1]))
         printf "\n%d terms, tokens strictly rising, %d refused write%s, nothing overwritten.\n",
             count, refused, refused == 1 ? "" : "s"
         exit back || count != 4 || refused < 1

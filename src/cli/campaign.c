@@ -15,6 +15,8 @@
 
 #define RETRY_EVERY TN_MS(250)
 #define EXTRA_MOST 4
+/* How long a store may take until it answers for the first time, whatever --wait says. */
+#define FIRST_ANSWER TN_SEC(5)
 
 static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_words *words)
 {
@@ -105,15 +107,26 @@ void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t ext
     TN_ASSERT(count >= 0);
 }
 
+tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)
+{
+    tenure_ns wait = campaign->wait;
+
+    if (wait < 0)
+        return TN_NEVER;
+    if (!campaign->answered && wait < FIRST_ANSWER)
+        wait = FIRST_ANSWER;
+    return campaign->started + wait;
+}
+
 int tn_campaign_not_acquired(struct tn_campaign *campaign)
 {
     struct tenure_error error;
     char buf[TN_DURATION_TEXT];
 
-    if (tenure_health(campaign->tenure, &error) != 0)
+    int health = tenure_health(campaign->tenure, &error);
+    if (health != 0)
         return tn_cli_store_fail(
-            campaign->verb, error.code == TENURE_E_DENIED ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE,
-            error.text);
+            campaign->verb, health == TENURE_E_DENIED ? health : TENURE_E_UNAVAILABLE, error.text);
     return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
                        "%s was held by another for the whole %s", campaign->name,
                        tn_cli_duration(buf, campaign->wait));

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/http.h"
 
+#include "base/time.h"
 #include "cli/cli.h"
 
 #ifndef TENURE_HTTP
@@ -20,6 +21,12 @@ int tn_http_fd(const struct tn_http *http)
 {
     (void)http;
     return -1;
+}
+
+tenure_ns tn_http_wake_at(const struct tn_http *http)
+{
+    (void)http;
+    return TN_NEVER;
 }
 
 void tn_http_run(struct tn_http *http)
@@ -43,6 +50,7 @@ void tn_http_close(struct tn_http *http)
 #include <unistd.h>
 
 #include "base/number.h"
+#include "runtime/clock.h"
 
 /* Neighbours on the same host; more than that is a mistake, or an attack. */
 #define CONNECTIONS_MOST 64u
@@ -197,6 +205,15 @@ int tn_http_fd(const struct tn_http *http)
         http != NULL ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 
     return info != NULL ? info->epoll_fd : -1;
+}
+
+tenure_ns tn_http_wake_at(const struct tn_http *http)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    if (http == NULL || MHD_get_timeout(http->daemon, &ms) != MHD_YES)
+        return TN_NEVER;
+    return tn_boottime() + TN_MS(ms);
 }
 
 void tn_http_run(struct tn_http *http)

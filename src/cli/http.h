@@ -28,6 +28,9 @@ int tn_http_open(const char *verb, const char *address, const struct tn_http_sta
 /* Readable when tn_http_run has something to do; -1 for NULL. */
 int tn_http_fd(const struct tn_http *http);
 
+/* When to call tn_http_run even so: idle connections are cut. TN_NEVER for NULL. */
+tenure_ns tn_http_wake_at(const struct tn_http *http);
+
 /* Answer what has come in. Never blocks. Takes NULL. */
 void tn_http_run(struct tn_http *http);
 

@@ -12,13 +12,17 @@
 #if TENURE_POSTGRES
 #include "stores/postgres/postgres.h"
 #endif
+#ifdef TENURE_ZOOKEEPER
+#include "stores/zookeeper/zookeeper.h"
+#endif
 
 static const struct tn_store_ops *const built[] = {
-    &tn_sqlite_store_ops,
-    &tn_memory_store_ops,
+    &tn_sqlite_store_ops,    &tn_memory_store_ops,
 #if TENURE_POSTGRES
-    &tn_postgres_store_ops,
-    &tn_postgresql_store_ops,
+    &tn_postgres_store_ops,  &tn_postgresql_store_ops,
+#endif
+#ifdef TENURE_ZOOKEEPER
+    &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
 #endif
 };
 
@@ -30,7 +34,9 @@ static const struct {
     const char *packages;
 } absent[] = {
     { "etcd", "libnghttp2-dev and libprotobuf-c-dev" },
+#ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },
+#endif
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },

@@ -362,6 +362,16 @@ static void put_back(struct tn_sqlite_store *store)
     store->news_count = 0;
 }
 
+/* The file is not the one that was opened: what is known of sessions and names is void. */
+static void forget(struct tn_sqlite_store *store)
+{
+    tn_sqlite_disconnect(store->sqlite);
+    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+        own->told = 0;
+        own->id = 0;
+    }
+}
+
 static void batch_failed(struct tn_sqlite_store *store, int status, const char *text)
 {
     struct tn_sqlite *sqlite = store->sqlite;
@@ -384,7 +394,10 @@ static void batch_failed(struct tn_sqlite_store *store, int status, const char *
         store->batch_count = 0;
         store->rest_until = tn_clock_now(store->base.how.clock) + TN_SQLITE_RETRY;
     }
-    tn_sqlite_disconnect(sqlite);
+    if (sqlite->has_moved)
+        forget(store);
+    else
+        tn_sqlite_disconnect(sqlite);
 }
 
 /* There is a connection, or one is made. */
@@ -407,16 +420,6 @@ static bool has_connection(struct tn_sqlite_store *store)
     tn_sqlite_lists_fail(store, rc, text);
     store->rest_until = tn_clock_now(store->base.how.clock) + TN_SQLITE_RETRY;
     return false;
-}
-
-/* The file is not the one that was opened: what is known of sessions and names is void. */
-static void forget(struct tn_sqlite_store *store)
-{
-    tn_sqlite_disconnect(store->sqlite);
-    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
-        own->told = 0;
-        own->id = 0;
-    }
 }
 
 /* True: the transaction has begun. A file that was exchanged is opened anew, once. */

@@ -63,7 +63,7 @@ end $json
 
 t_case "--wait gives up: 75"
 t_run "$tenure" elect --wait 300ms job
-t_ends 75
+t_check "status" [ "$t_status" -eq 75 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
 
 t_case "--once ends with the term: 79"

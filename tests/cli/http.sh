@@ -56,7 +56,7 @@ t_check "leads" until_says $other / '^{"name":"bob"}$'
 
 t_case "an address that is taken"
 t_run "$tenure" run --http 127.0.0.1:$other x -- true
-t_ends 69
+t_check "status" [ "$t_status" -eq 69 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
 
 t_case "whose store does not answer is not well once its term is over"

@@ -311,20 +311,26 @@ wait $one
 t_check "the other leads all" until_line "$t_dir/many2" "leads 1000" 60
 exec 9>&-
 wait $two
-t_check "what was held is free" [ "$(pg_sql cost "SELECT count(*) FROM tenure.session")" = 0 ]
+t_check "nothing is left" until_sql "SELECT count(*) FROM tenure.session" 0
 
 # --- What cannot be used ----------------------------------------------------------------------
 
 # refuses STATUS WORDS URL: in one line, in time, without the password.
 refuses() {
     asked=$(now_ms)
-    t_run timeout 30 "$tenure" run --store "$3" --ttl 3s --wait 2s x -- true
+    t_run timeout 30 "$tenure" run --store "$3" --ttl 3s --wait 5s x -- true
     took=$(($(now_ms) - asked))
     t_check "$2: exit status is $1, not $t_status" [ "$t_status" -eq "$1" ]
     t_check "$2: one line" [ "$(wc -l <"$t_err")" -eq 1 ]
     t_check "$2: says so: $(cat "$t_err")" grep -qF -e "$2" "$t_err"
     t_refute "$2: no password" grep -q geheim "$t_err"
     t_check "$2: in time, not in $took ms" [ $took -lt 15000 ]
+}
+
+# leads URL: a term there.
+leads() {
+    t_run timeout 30 "$tenure" run --store "$1" --ttl 3s --wait 20s x -- true
+    t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 }
 
 t_case "users, passwords, databases and permissions"
@@ -341,10 +347,8 @@ pg_sql bare "CREATE SCHEMA tenure"
 refuses 77 "this user may not use the schema tenure; GRANT USAGE" "$app"
 pg_sql bare "GRANT USAGE ON SCHEMA tenure TO app"
 refuses 77 "the schema tenure is empty and this user may not fill it" "$app"
-t_run "$tenure" run --store "$(url bare)" --ttl 3s x -- true
-t_ends 0
-t_run "$tenure" run --store "$app" --ttl 3s x -- true
-t_ends 0
+leads "$(url bare)"
+leads "$app"
 t_run "$pg_bin/psql" -XAtqc "SELECT * FROM tenure.session" "$app"
 t_check "and reads no table" grep -q "permission denied" "$t_err"
 pg_sql bare "COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean)
@@ -353,7 +357,17 @@ refuses 69 "of another version" "$app"
 
 t_case "hosts and names"
 refuses 69 "Connection refused" "postgres://x:geheim@127.0.0.1:1/x?sslmode=disable"
-refuses 69 "no answer" "postgres://x:geheim@192.0.2.1/x?sslmode=disable"
+mkfifo "$t_dir/silent"
+"$fixtures/proxy" "$pg_port" <"$t_dir/silent" >"$t_dir/silent.out" &
+proxy=$!
+exec 7>"$t_dir/silent"
+echo stall >&7
+t_check "a silent server" until_line "$t_dir/silent.out" "stall"
+refuses 69 "no answer" \
+    "postgres://x:geheim@127.0.0.1:$(head -n 1 "$t_dir/silent.out")/x?sslmode=disable"
+exec 7>&-
+wait $proxy
+proxy=
 refuses 69 "cannot be resolved" "postgres://x:geheim@no-such-host.invalid/x?sslmode=disable"
 refuses 64 'no option "sslmde"' "postgres://x:geheim@127.0.0.1/x?sslmde=disable"
 refuses 64 "malformed" "postgres://x:geheim%zz@127.0.0.1/x"
@@ -387,8 +401,7 @@ echo "ssl = on" | pg_as tee -a "$pg_data/postgresql.conf" >/dev/null
 pg_stop
 pg_start
 tls="postgres://tester@localhost:$pg_port/plain?sslrootcert="
-t_run "$tenure" run --store "$tls$t_dir/cert" --ttl 3s x -- true
-t_ends 0
+leads "$tls$t_dir/cert"
 refuses 69 "certificate verify failed" "$tls$t_dir/other"
 refuses 69 "root certificate file" "$tls$t_dir/none"
 refuses 69 "does not match host name" \
@@ -400,9 +413,7 @@ replica_port=$(pg_free_port 3000)
 pg_as "$pg_bin/pg_ctl" -D "$pg_data/replica" -o "-p $replica_port -k $pg_data" \
     -l "$pg_data/replica.log" -w start >/dev/null
 refuses 69 "read-only replica" "postgres://tester@127.0.0.1:$replica_port/plain?sslmode=disable"
-t_run "$tenure" run --ttl 3s --wait 10s --store \
-    "postgres://tester@127.0.0.1:$replica_port,127.0.0.1:$pg_port/plain?sslmode=disable" x -- true
-t_ends 0
+leads "postgres://tester@127.0.0.1:$replica_port,127.0.0.1:$pg_port/plain?sslmode=disable"
 pg_as "$pg_bin/pg_ctl" -D "$pg_data/replica" -m immediate stop >/dev/null
 
 t_case "a server that may forget is refused, unless the URL accepts it"
@@ -410,6 +421,5 @@ pg_stop
 echo "fsync = off" | pg_as tee -a "$pg_data/postgresql.conf" >/dev/null
 pg_start
 refuses 69 "fsync off" "$(url plain)"
-t_run "$tenure" run --store "$(url plain durability=relaxed)" --ttl 3s x -- true
-t_ends 0
+leads "$(url plain durability=relaxed)"
 t_done

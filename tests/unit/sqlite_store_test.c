@@ -363,10 +363,13 @@ TEST(a_file_that_goes_is_not_made_again_and_taken_up_when_it_is_back)
     CHECK_EQ_I64(ask(open_op(1)), 0);
     CHECK_EQ_I64(ask(acquire_op(1, "job")), 0);
     CHECK_EQ_I64(rename(path, beside(".away")), 0);
-    CHECK_EQ_I64(ask(read_op("job")), TENURE_E_UNAVAILABLE);
-    if (strstr(last.req.error, "there is no such file") == NULL)
-        CHECK_STR(last.req.error, "there is no such file");
+    CHECK_EQ_I64(ask(read_op("job")), TENURE_E_DAMAGED);
+    CHECK(strstr(last.req.error, "the file is gone, but its journal is there") != NULL);
+    char journal[160];
+    (void)snprintf(journal, sizeof journal, "%s-journal", path);
+    CHECK_EQ_I64(unlink(journal), 0);
     CHECK_EQ_I64(ask(acquire_op(1, "job")), TENURE_E_UNAVAILABLE);
+    CHECK(strstr(last.req.error, "there is no such file") != NULL);
     CHECK(stat(path, &st) != 0);
     CHECK_EQ_I64(rename(beside(".away"), path), 0);
     CHECK_EQ_I64(ask(acquire_op(1, "job")), 0);

@@ -1,0 +1,291 @@
+#!/bin/sh
+# zookeeper.sh - the ZooKeeper store on real servers: the contract, one election with clients of
+# Curator's layout, what faults do to a term, and what a thousand elections cost.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/live/zookeeper_lib.sh
+. "$TENURE_ROOT/tests/live/zookeeper_lib.sh"
+
+tenure=$TENURE_BUILD/tenure
+latch=$TENURE_BUILD/tests/fixtures/latch
+
+zk_need
+# shellcheck disable=SC2046 # Words.
+set -- $("$zk_py" ports 12)
+port=$1 proxy_port=$2
+shift 2
+zk_make one "$port"
+if ! zk_start one; then
+    t_case "a server"
+    t_fail "it does not start"
+    t_done
+fi
+hosts=zookeeper://127.0.0.1:$port
+
+t_case "the conformance suite passes"
+TENURE_CONFORMANCE_URL=$hosts/conformance t_run timeout 200 "$TENURE_BUILD/tests/conformance"
+t_check "all of it" [ "$t_status" -eq 0 ]
+[ "$t_status" -eq 0 ] || cat "$t_out"
+t_check "on this store" grep -Eq '^[1-9][0-9]* passed, 0 failed, 0 skipped$' "$t_out"
+
+t_case "one election, their clients and ours: a hundred changes each way, in order, never two"
+for who in 1 2; do
+    timeout 120 "$latch" "$hosts/mixed" turns job "ours-$who" 8000 150 2 >"$t_dir/$who.ours" &
+    timeout 120 "$zk_py" turns "$port" /mixed/job "theirs-$who" 150 2 >"$t_dir/$who.theirs" &
+done
+t_run "$zk_py" ask "$port" ruok
+left=6000
+until [ "$(cat "$t_dir"/?.ours "$t_dir"/?.theirs | grep -c '^end')" -ge 600 ]; do
+    left=$((left - 1))
+    [ $left -gt 0 ] || break
+    sleep 0.02
+done
+t_run "$zk_py" check "$t_dir"/1.ours "$t_dir"/2.ours "$t_dir"/1.theirs "$t_dir"/2.theirs
+t_check "no overlap, tokens rise, nobody skipped: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_check "all 600 terms" grep -qx 'terms 600' "$t_out"
+changes() { sed -n "s/^$1 //p" "$t_out"; }
+t_check "from ours to theirs: $(changes ours-theirs)" [ "$(changes ours-theirs)" -ge 100 ]
+t_check "from theirs to ours: $(changes theirs-ours)" [ "$(changes theirs-ours)" -ge 100 ]
+
+t_case "the layout is Curator's, the data the label, the token the czxid"
+"$tenure" elect --store "$hosts/layout" --ttl 5s --id ada a/job >"$t_dir/ada" &
+ada=$!
+t_check "won" until_line "$t_dir/ada" '"event":"won"'
+token=$(sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/ada")
+cat >"$t_dir/look.py" <<END
+import re, sys
+from kazoo.client import KazooClient
+kazoo = KazooClient("127.0.0.1:$port")
+kazoo.start(20)
+nodes = kazoo.get_children("/layout/a/job")
+data, stat = kazoo.get("/layout/a/job/" + nodes[0])
+ok = (len(nodes) == 1 and data == b"ada" and stat.czxid == $token and stat.owner_session_id != 0
+      and re.fullmatch("_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-latch-[0-9]{10}", nodes[0]))
+sys.exit(0 if ok else "%s %s %s" % (nodes, data, stat))
+END
+t_run timeout 20 /usr/bin/python3 "$t_dir/look.py"
+t_check "node: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+
+t_case "a node that an operator deletes costs the term, and the next token is larger"
+t_run "$zk_py" delete "$port" /layout/a/job
+t_check "lost" until_line "$t_dir/ada" "\"event\":\"lost\".*\"token\":$token,\"reason\":\"revoked\""
+t_check "won again" until_line "$t_dir/ada" '"event":"won".*"token":'
+left=500
+until [ "$(grep -c '"event":"won"' "$t_dir/ada")" -ge 2 ] || [ $left -eq 0 ]; do
+    left=$((left - 1))
+    sleep 0.02
+done
+again=$(sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/ada" | tail -n 1)
+t_check "larger: $again after $token" [ "$again" -gt "$token" ]
+end $ada
+t_check "ends well" [ "$status" -eq 0 ]
+
+t_case "an ACL keeps those out who have no password, or a wrong one"
+t_run "$zk_py" guard "$port" /guarded ada:lovelace
+t_check "guarded" [ "$t_status" -eq 0 ]
+t_run "$tenure" run --store "zookeeper://127.0.0.1:$port/guarded" --wait 3s --ttl 3s job -- true
+t_check "nobody: exit status is 77, not $t_status" [ "$t_status" -eq 77 ]
+t_check "says why: $(cat "$t_err")" grep -q 'no permission on .*user:password' "$t_err"
+t_run "$tenure" run --store "zookeeper://ada:wrong@127.0.0.1:$port/guarded" --wait 3s --ttl 3s \
+    job -- true
+t_check "wrong: exit status is 77, not $t_status" [ "$t_status" -eq 77 ]
+t_refute "no password is printed" grep -q 'wrong' "$t_err"
+t_run "$tenure" run --store "zookeeper://ada:lovelace@127.0.0.1:$port/guarded" --wait 10s \
+    --ttl 3s job -- true
+t_check "right: exit status is 0, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+
+t_case "what cannot be reached, resolved or encrypted is said in one line"
+t_run timeout 20 "$tenure" run --store zookeeper://127.0.0.1:1/x --wait 2s job -- true
+t_check "unreachable: exit status is 69, not $t_status" [ "$t_status" -eq 69 ]
+t_check "the cause: $(cat "$t_err")" grep -q '127.0.0.1:1' "$t_err"
+t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_run timeout 30 "$tenure" run --store zookeeper://no-such-host.invalid/x --wait 2s job -- true
+t_check "unknown: exit status is 69, not $t_status" [ "$t_status" -eq 69 ]
+t_check "the host: $(cat "$t_err")" grep -q 'no-such-host.invalid' "$t_err"
+t_run timeout 20 "$tenure" run --store zookeepers://127.0.0.1/x --wait 2s job -- true
+t_check "TLS is refused: $t_status" [ "$t_status" -ne 0 ]
+t_check "the remedy: $(cat "$t_err")" grep -q 'has no TLS.*tunnel' "$t_err"
+
+t_case "a thousand elections cost one request per interval, a thousand waiting ones too"
+mkfifo "$t_dir/hold" "$t_dir/wait"
+"$latch" "$hosts/cost" many 1000 3000 <"$t_dir/hold" >"$t_dir/holding" &
+exec 8>"$t_dir/hold"
+t_check "held" until_line "$t_dir/holding" '^holding 1000$' 60
+"$latch" "$hosts/cost" many 1000 3000 <"$t_dir/wait" >"$t_dir/waiting" &
+waiting=$!
+exec 9>"$t_dir/wait"
+packets() { "$zk_py" ask "$port" mntr | sed -n 's/^zk_packets_received[[:space:]]*//p'; }
+queued() { "$zk_py" ask "$port" mntr | sed -n 's/^zk_ephemerals_count[[:space:]]*//p'; }
+left=300
+until [ "$(queued)" -ge 2000 ] || [ $left -eq 0 ]; do
+    left=$((left - 1))
+    sleep 0.1
+done
+t_check "queued" [ "$(queued)" -eq 2000 ]
+# The watches are set a moment later: wait for a quiet second.
+left=60 before=$(packets) now=0
+until [ $left -eq 0 ]; do
+    sleep 1
+    now=$(packets)
+    [ $((now - before)) -gt 12 ] || break
+    before=$now left=$((left - 1))
+done
+before=$now
+sleep 6
+after=$(packets)
+# Two processes, six seconds, a renewal each second or, by the jitter, a little less; and our own
+# questions, which count too.
+t_check "at most 2 x 8 renewals and a few words: $((after - before))" [ $((after - before)) -le 22 ]
+t_check "and at least 2 x 5" [ $((after - before)) -ge 10 ]
+exec 8>&-
+t_check "none was lost" until_line "$t_dir/holding" '^still 1000$' 30
+t_check "all went to those who waited" until_line "$t_dir/waiting" '^holding 1000$' 60
+exec 9>&-
+wait $waiting
+
+# --- Faults -----------------------------------------------------------------------------------
+
+# campaign ID URL [TTL]: a candidate that writes its lines to $t_dir/ID.
+campaign() {
+    "$tenure" elect --store "$2" --ttl "${3:-6s}" --id "$1" job >"$t_dir/$1" 2>"$t_dir/$1.err" &
+}
+won() { grep -c '"event":"won"' "$t_dir/$1"; }
+token_of() { sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/$1" | tail -n 1; }
+# until_won ID COUNT SECONDS
+until_won() {
+    left=$(($3 * 50))
+    until [ "$(won "$1")" -ge "$2" ]; do
+        left=$((left - 1))
+        [ $left -gt 0 ] || return 1
+        sleep 0.02
+    done
+}
+
+t_case "killed and restarted within the TTL: the holder keeps its term"
+campaign keeps "$hosts/faults" 12s
+keeps=$!
+t_check "won" until_won keeps 1 20
+campaign waits "$hosts/faults" 12s
+waits=$!
+t_check "the other hears" until_line "$t_dir/waits" '"event":"leader"'
+zk_kill one
+t_check "restarted" zk_start one
+sleep 5
+t_refute "it was not lost" grep -q '"event":"lost"' "$t_dir/keeps"
+t_refute "nobody else won" grep -q '"event":"won"' "$t_dir/waits"
+before=$(token_of keeps)
+end $keeps
+t_check "handed over" until_won waits 1 20
+t_check "the token rises" [ "$(token_of waits)" -gt "$before" ]
+end $waits
+
+t_case "killed beyond the TTL: the term ends by its own deadline, the next token is larger"
+campaign ends "$hosts/faults" 3s
+ends=$!
+t_check "won" until_won ends 1 20
+first=$(token_of ends)
+zk_kill one
+t_check "lost within the TTL and a second" until_line "$t_dir/ends" \
+    '"event":"lost".*"reason":"expired"' 4
+t_check "restarted" zk_start one
+t_check "won again" until_won ends 2 30
+t_check "larger" [ "$(token_of ends)" -gt "$first" ]
+end $ends
+
+t_case "a server that stands still: lost by the deadline; back: a new term"
+campaign still "$hosts/faults" 3s
+still=$!
+t_check "won" until_won still 1 20
+kill -STOP "$(zk_pid one)"
+t_check "lost" until_line "$t_dir/still" '"event":"lost".*"reason":"expired"' 4
+kill -CONT "$(zk_pid one)"
+t_check "won again" until_won still 2 30
+end $still
+
+mkfifo "$t_dir/orders"
+"$zk_py" proxy "$proxy_port" "$port" <"$t_dir/orders" >"$t_dir/proxy" &
+exec 7>"$t_dir/orders"
+t_case "through a relay"
+t_check "there is one" until_line "$t_dir/proxy" ready
+
+# cut MODE: who is behind the relay is cut off; the other takes over, and not too early.
+cut() {
+    t_case "$1: the one behind it loses its term in time, the other takes over"
+    campaign "behind-$1" "zookeeper://127.0.0.1:$proxy_port/faults" 3s
+    behind=$!
+    t_check "won" until_won "behind-$1" 1 20
+    campaign "beside-$1" "$hosts/faults" 3s
+    beside=$!
+    t_check "the other waits" until_line "$t_dir/beside-$1" '"event":"leader"'
+    echo "$1" >&7
+    t_check "lost" until_line "$t_dir/behind-$1" '"event":"lost".*"reason":"expired"' 5
+    # When one wins, the other must have said that it lost.
+    t_check "taken over" until_won "beside-$1" 1 20
+    t_check "larger" [ "$(token_of "beside-$1")" -gt "$(token_of "behind-$1")" ]
+    echo heal >&7
+    end $behind
+    end $beside
+}
+cut cut
+cut cut-up
+cut cut-down
+cut trickle
+
+t_case "a connection that breaks costs no term"
+campaign breaks "zookeeper://127.0.0.1:$proxy_port/faults" 6s
+breaks=$!
+t_check "won" until_won breaks 1 20
+for time in 1 2 3; do
+    echo drop >&7
+    t_check "dropped" until_line "$t_dir/proxy" '^drop'
+    sleep 0.3
+    echo heal >&7
+    sleep 2
+done
+t_refute "it was not lost" grep -q '"event":"lost"' "$t_dir/breaks"
+end $breaks
+t_check "ends well" [ "$status" -eq 0 ]
+exec 7>&-
+zk_kill one
+
+t_case "three servers, and their leader dies: the holder keeps its term"
+members=
+for member in 1 2 3; do
+    eval "client_$member=$1"
+    members="$members server.$member=127.0.0.1:$2:$3"
+    shift 3
+done
+for member in 1 2 3; do
+    eval "client=\$client_$member"
+    # shellcheck disable=SC2086 # Words.
+    zk_make "m$member" "$client" initLimit=50 syncLimit=20 $members
+    echo "$member" >"$t_dir/m$member/data/myid"
+    zk_launch "m$member"
+done
+for member in 1 2 3; do
+    t_check "member $member serves" zk_wait "m$member"
+done
+# shellcheck disable=SC2154 # Set by eval.
+three=zookeeper://127.0.0.1:$client_1,127.0.0.1:$client_2,127.0.0.1:$client_3/faults
+campaign holder "$three" 12s
+holder=$!
+t_check "won" until_won holder 1 30
+campaign heir "$three" 12s
+heir=$!
+t_check "the heir waits" until_line "$t_dir/heir" '"event":"leader"' 30
+for member in m1 m2 m3; do
+    if zk_leads $member; then
+        zk_kill $member
+        killed=$member
+    fi
+done
+t_check "its leader was found" [ -n "${killed:-}" ]
+sleep 14
+t_refute "not lost in a whole TTL and more" grep -q '"event":"lost"' "$t_dir/holder"
+t_refute "and nobody else won" grep -q '"event":"won"' "$t_dir/heir"
+end $holder
+t_check "handed over" until_won heir 1 20
+t_check "larger" [ "$(token_of heir)" -gt "$(token_of holder)" ]
+end $heir
+
+t_done

@@ -1,0 +1,113 @@
+# shellcheck shell=sh
+# zookeeper_lib.sh - ZooKeeper servers for the live tests; sourced, never run.
+#
+# zk_need                 skips all that follows, loudly, when a package is missing
+# zk_make NAME PORT [LINE...]  a server's folder and configuration; LINEs are added to it
+# zk_start NAME           starts it and waits until it serves; its process is $(zk_pid NAME)
+# zk_kill NAME            SIGKILL
+# zk_stop_all             all that were started
+# until_line FILE PATTERN [SECONDS]  within so many seconds (20)
+zk_py=$TENURE_ROOT/tests/live/zookeeper.py
+zk_tick=${zk_tick:-200}
+
+zk_need() {
+    for file in /usr/share/java/zookeeper.jar /usr/lib/python3/dist-packages/kazoo/client.py; do
+        if [ ! -e "$file" ]; then
+            t_case "a ZooKeeper server"
+            t_skip "not installed: zookeeper python3-kazoo (tools/deps servers)"
+            t_done
+        fi
+    done
+    t_run "$TENURE_BUILD/tenure" elect --store zookeeper://127.0.0.1:1/x --wait 1s x
+    if grep -q "not in this build" "$t_err"; then
+        t_case "the ZooKeeper store"
+        t_skip "not in this build: libzookeeper-st-dev"
+        t_done
+    fi
+}
+
+zk_make() {
+    zk_name=$1 zk_port=$2
+    shift 2
+    mkdir -p "$t_dir/$zk_name/data"
+    echo "$zk_port" >"$t_dir/$zk_name/port"
+    {
+        echo "tickTime=$zk_tick"
+        echo "dataDir=$t_dir/$zk_name/data"
+        echo "clientPort=$zk_port"
+        echo "clientPortAddress=127.0.0.1"
+        echo "maxSessionTimeout=60000"
+        echo "4lw.commands.whitelist=ruok,mntr,srvr,cons"
+        echo "admin.enableServer=false"
+        for line in "$@"; do
+            echo "$line"
+        done
+    } >"$t_dir/$zk_name/zoo.cfg"
+}
+
+zk_pid() { cat "$t_dir/$1/pid"; }
+
+zk_launch() {
+    java -Xmx192m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+        -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+        -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar \
+        org.apache.zookeeper.server.quorum.QuorumPeerMain "$t_dir/$1/zoo.cfg" \
+        >>"$t_dir/$1/log" 2>&1 &
+    echo $! >"$t_dir/$1/pid"
+}
+
+# It serves: alone, or as a member of a quorum.
+zk_serves() {
+    "$zk_py" ask "$(cat "$t_dir/$1/port")" srvr 2>/dev/null | grep -q '^Mode:'
+}
+
+zk_wait() {
+    zk_left=150
+    until zk_serves "$1"; do
+        zk_left=$((zk_left - 1))
+        if [ $zk_left -eq 0 ]; then
+            echo "zookeeper $1 does not come up:"
+            tail -n 20 "$t_dir/$1/log"
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+zk_start() {
+    zk_launch "$1"
+    zk_wait "$1"
+}
+
+zk_kill() {
+    kill -KILL "$(zk_pid "$1")" 2>/dev/null
+    wait "$(zk_pid "$1")" 2>/dev/null
+}
+
+zk_stop_all() {
+    for file in "$t_dir"/*/pid; do
+        [ -e "$file" ] || continue
+        kill -KILL "$(cat "$file")" 2>/dev/null
+    done
+    rm -rf "$t_dir"
+}
+trap zk_stop_all EXIT
+
+until_line() {
+    zk_left=$((${3:-20} * 50))
+    until grep -q -e "$2" "$1" 2>/dev/null; do
+        zk_left=$((zk_left - 1))
+        [ $zk_left -gt 0 ] || return 1
+        sleep 0.02
+    done
+}
+
+# Whether NAME leads the ensemble.
+zk_leads() { "$zk_py" ask "$(cat "$t_dir/$1/port")" srvr 2>/dev/null | grep -q '^Mode: leader'; }
+
+# end PID: SIGTERM, and its exit status in $status.
+end() {
+    kill -TERM "$1" 2>/dev/null
+    status=0
+    wait "$1" || status=$?
+}
