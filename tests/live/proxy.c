@@ -5,7 +5,7 @@
  * Words on stdin say what it does from then on, to old connections and to new ones:
  *   pass     forwards                       cut      closes all, and lets new ones through
  *   stall    forwards nothing, half-open    up/down  forwards only to / only from the server
- *   trickle  a byte at a time               refuse   closes all, and every new one at once
+ *   trickle  a few bytes at a time          refuse   closes all, and every new one at once
  * It ends when stdin does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PAIRS = 64, PIECE = 65536, TRICKLE_MS = 5 };
-enum mode { PASS, STALL, UP, DOWN, TRICKLE, REFUSE };
+enum { PAIRS = 64, PIECE = 65536, TRICKLE = 16, TRICKLE_MS = 5 };
+enum mode { PASS, STALL, UP, DOWN, TRICKLING, REFUSE };
 
 static struct {
     int side[2]; /* Client, server. */
@@ -61,7 +61,7 @@ static void take_in(int listener, uint16_t port)
 /* Whether what comes from @side goes on to the other. */
 static bool passes(int side)
 {
-    return mode == PASS || mode == TRICKLE || (mode == UP && side == 0) ||
+    return mode == PASS || mode == TRICKLING || (mode == UP && side == 0) ||
            (mode == DOWN && side == 1);
 }
 
@@ -69,7 +69,7 @@ static bool passes(int side)
 static bool forward(unsigned i, int side)
 {
     static char piece[PIECE];
-    ssize_t len = read(pairs[i].side[side], piece, mode == TRICKLE ? 1 : sizeof piece);
+    ssize_t len = read(pairs[i].side[side], piece, mode == TRICKLING ? TRICKLE : sizeof piece);
 
     for (ssize_t at = 0; at < len && passes(side);) {
         ssize_t sent = write(pairs[i].side[!side], piece + at, (size_t)(len - at));
@@ -122,7 +122,7 @@ static void serve(int listener, uint16_t port)
         }
         if (fds[1].revents != 0)
             take_in(listener, port);
-        if (mode == TRICKLE)
+        if (mode == TRICKLING)
             (void)poll(NULL, 0, TRICKLE_MS);
     }
 }
