@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -165,14 +166,76 @@ int tn_listen(struct tn_server *server, const char *url, struct tn_text *reterr)
     return refuse(reterr, TENURE_E_INVALID, url, "give unix:PATH or tcp:ADDRESS:PORT");
 }
 
+/* --- From systemd ----------------------------------------------------------------------------- */
+
+enum { FIRST_INHERITED = 3 };
+
+int tn_inherited_count(void)
+{
+    const char *pid = getenv("LISTEN_PID");
+    const char *count = getenv("LISTEN_FDS");
+    uint64_t number;
+
+    if (pid == NULL || count == NULL || tn_u64_parse(pid, &number) != 0 ||
+        number != (uint64_t)getpid() || tn_u64_parse(count, &number) != 0)
+        return 0;
+    return number <= TN_LISTENERS_MAX ? (int)number : TN_LISTENERS_MAX;
+}
+
+static int take_inherited(struct tn_server *server, int fd, struct tn_text *reterr)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t len = sizeof address;
+    struct tn_listener *listener;
+    char name[32];
+
+    (void)snprintf(name, sizeof name, "inherited descriptor %d", fd);
+    if (server->listener_count == TN_LISTENERS_MAX)
+        return refuse(reterr, TENURE_E_INVALID, name, "too many sockets");
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+        return refuse(reterr, TENURE_E_INVALID, name, "is not a socket");
+    if (address.ss_family != AF_UNIX && !tn_is_loopback(&address))
+        return refuse(reterr, TENURE_E_DENIED, name, "is neither a Unix socket nor on loopback");
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    listener = &server->listeners[server->listener_count++];
+    if (address.ss_family == AF_UNIX) {
+        (void)uv_pipe_init(&server->loop, &listener->uv.pipe, 0);
+        (void)uv_pipe_open(&listener->uv.pipe, fd);
+    } else {
+        (void)uv_tcp_init(&server->loop, &listener->uv.tcp);
+        (void)uv_tcp_open(&listener->uv.tcp, fd);
+        if (server->acl == NULL)
+            tn_log("warning: the %s is open to every user, and no ACL guards it", name);
+    }
+    return begin(server, listener, name, reterr);
+}
+
+int tn_listen_inherited(struct tn_server *server, struct tn_text *reterr)
+{
+    int count = tn_inherited_count();
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = take_inherited(server, FIRST_INHERITED + i, reterr);
+    return rc;
+}
+
 void tn_listener_name(const struct tn_listener *listener, struct tn_text *text)
 {
     struct sockaddr_storage address;
     char host[INET6_ADDRSTRLEN] = "";
+    char path[sizeof(struct sockaddr_un)];
     int len = sizeof address;
 
     if (listener->path != NULL) {
         tn_text_addf(text, "unix:%s", listener->path);
+        return;
+    }
+    if (listener->uv.handle.type == UV_NAMED_PIPE) {
+        size_t size = sizeof path;
+        if (uv_pipe_getsockname(&listener->uv.pipe, path, &size) == 0)
+            tn_text_addf(text, "unix:%.*s", (int)size, path);
         return;
     }
     if (uv_tcp_getsockname(&listener->uv.tcp, (struct sockaddr *)&address, &len) != 0)

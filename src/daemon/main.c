@@ -294,6 +294,7 @@ static void say_ready(const struct tn_server *server)
     }
     if (tn_http_port(server) != 0)
         tn_text_addf(&text, ", http:%d", tn_http_port(server));
+    tn_notify("READY=1");
     (void)puts(line);
     (void)fflush(stdout);
 }
@@ -334,7 +335,7 @@ int main(int argc, char **argv)
         status = choose_data(&settings);
     if (status < 0 && !settings.has_witness)
         status = choose_witness(&settings);
-    if (status < 0 && settings.config.listen_count == 0)
+    if (status < 0 && settings.config.listen_count == 0 && tn_inherited_count() == 0)
         status = choose_socket(&settings);
     if (status >= 0)
         return status;

@@ -360,6 +360,7 @@ static void drain(struct tn_server *server)
     struct tn_conn *next;
 
     server->draining = true;
+    tn_notify("STOPPING=1");
     tn_server_tell_time(server);
     stop_listening(server);
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = next) {
@@ -495,6 +496,8 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
         tn_text_addf(reterr, "the event loop: %s", uv_strerror(uv));
         rc = TENURE_E_UNAVAILABLE;
     }
+    if (rc == 0)
+        rc = tn_listen_inherited(server, reterr);
     for (uint32_t i = 0; rc == 0 && i < config->listen_count; i++)
         rc = tn_listen(server, config->listen[i], reterr);
     if (rc == 0 && config->http != NULL)

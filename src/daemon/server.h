@@ -213,12 +213,20 @@ void tn_server_tell_time(struct tn_server *server);
 /* --- listen.c --------------------------------------------------------------------------------- */
 
 TENURE_MUST_USE int tn_listen(struct tn_server *server, const char *url, struct tn_text *reterr);
+/* Listen on the sockets that systemd passed on (LISTEN_FDS). Returns 0, or an error. */
+TENURE_MUST_USE int tn_listen_inherited(struct tn_server *server, struct tn_text *reterr);
+/* How many there are. */
+int tn_inherited_count(void);
 /* Where it listens, as a URL: the port that the system chose too. */
 void tn_listener_name(const struct tn_listener *listener, struct tn_text *text);
 
 /* "HOST:PORT", "[::1]:PORT". */
 bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address);
 bool tn_is_loopback(const struct sockaddr_storage *address);
+
+/* --- notify.c --------------------------------------------------------------------------------- */
+
+void tn_notify(const char *state);
 
 /* --- http.c ----------------------------------------------------------------------------------- */
 

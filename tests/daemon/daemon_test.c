@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -269,6 +270,42 @@ TEST(http_tells_health_metrics_and_leases)
     CHECK(strstr(body, "\"jobs/a\"") != NULL);
     CHECK_STR(http_get(port, "/v1/leases/a//b", body), "HTTP/1.1 400 Bad Request");
     CHECK_STR(http_get(port, "/nothing", body), "HTTP/1.1 404 Not Found");
+    stage_end();
+}
+
+TEST(systemd_is_told_when_it_serves_and_when_it_ends_and_may_pass_a_socket_on)
+{
+    struct sockaddr_un passed = { .sun_family = AF_UNIX };
+    struct sockaddr_un told = { .sun_family = AF_UNIX };
+    char message[64] = "";
+
+    stage_begin();
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    int notices = socket(AF_UNIX, SOCK_DGRAM, 0);
+    (void)snprintf(passed.sun_path, sizeof passed.sun_path, "%s/passed", stage.root);
+    (void)snprintf(told.sun_path, sizeof told.sun_path, "%s/notices", stage.root);
+    CHECK(bind(listener, (struct sockaddr *)&passed, sizeof passed) == 0);
+    CHECK(listen(listener, 10) == 0);
+    CHECK(bind(notices, (struct sockaddr *)&told, sizeof told) == 0);
+    stage_inherit(listener);
+    stage_notify(told.sun_path);
+    stage_start();
+    CHECK(recv(notices, message, sizeof message - 1, 0) > 0);
+    CHECK_STR(message, "READY=1");
+    CHECK(strstr(stage.ready, "/passed, unix:") != NULL);
+    int own = stage_connect();
+    stage_ask(own, "PING", "+PONG");
+    (void)snprintf(stage.socket, sizeof stage.socket, "%s", passed.sun_path);
+    int fd = stage_connect();
+    stage_ask(fd, "PING", "+PONG");
+    CHECK(kill(stage.pid, SIGTERM) == 0);
+    memset(message, 0, sizeof message);
+    CHECK(recv(notices, message, sizeof message - 1, 0) > 0);
+    CHECK_STR(message, "STOPPING=1");
+    CHECK_EQ_I64(stage_wait(), 0);
+    CHECK(access(passed.sun_path, F_OK) == 0); /* Not ours to remove. */
+    (void)close(listener);
+    (void)close(notices);
     stage_end();
 }
 

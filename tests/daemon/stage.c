@@ -21,6 +21,8 @@
 struct stage stage;
 static const char *preload;
 static uint64_t file_limit;
+static int inherited = -1;
+static const char *notify_path;
 
 /* What has arrived and was not asked for yet, by descriptor. */
 #define FDS_MAX 12000
@@ -42,6 +44,8 @@ void stage_begin(void)
     stage_kill(); /* Left over from a test that failed. */
     stage_preload(NULL);
     stage_file_limit(0);
+    stage_inherit(-1);
+    stage_notify(NULL);
     (void)snprintf(stage.root, sizeof stage.root, "/tmp/tenured-test-......");
     memset(strchr(stage.root, '.'), 'X', 6); /* What mkdtemp replaces. */
     CHECK(mkdtemp(stage.root) != NULL);
@@ -66,6 +70,16 @@ void stage_preload(const char *library)
     preload = library;
 }
 
+void stage_inherit(int fd)
+{
+    inherited = fd;
+}
+
+void stage_notify(const char *path)
+{
+    notify_path = path;
+}
+
 void stage_file_limit(uint64_t bytes_max)
 {
     file_limit = bytes_max;
@@ -86,6 +100,15 @@ _Noreturn static void become_daemon(int out, char *const *argv)
     }
     (void)dup2(out, 1);
     (void)dup2(errors, 2);
+    if (inherited >= 0) {
+        char pid[24];
+        (void)snprintf(pid, sizeof pid, "%ld", (long)getpid());
+        (void)setenv("LISTEN_PID", pid, 1);
+        (void)setenv("LISTEN_FDS", "1", 1);
+        (void)dup2(inherited, 3);
+    }
+    if (notify_path != NULL)
+        (void)setenv("NOTIFY_SOCKET", notify_path, 1);
     (void)execv(TN_TENURED, argv);
     _exit(127);
 }

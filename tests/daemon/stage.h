@@ -37,6 +37,8 @@ int stage_wait(void);
 void stage_kill(void);                     /* SIGKILL, and reaped. */
 const char *stage_said(void);              /* What it wrote to stderr. */
 void stage_preload(const char *library);   /* For the next start; NULL: none. */
+void stage_inherit(int fd);                /* As descriptor 3, in systemd's way; -1: none. */
+void stage_notify(const char *path);       /* NOTIFY_SOCKET for the next start; NULL: none. */
 void stage_file_limit(uint64_t bytes_max); /* RLIMIT_FSIZE for the next start; 0: none. */
 
 /* --- Talking to it --- */

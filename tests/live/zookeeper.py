@@ -7,7 +7,7 @@
     guard PORT PATH USER:PASSWORD  a znode that only this user may use
     delete PORT PATH               every candidate's node below it
     proxy PORT TARGET              a relay; reads: cut, cut-up, cut-down, trickle, drop, heal
-    check FILE...                  logs of `won` and `end`: no overlap, tokens rise; how many changes
+    check FILE...                  logs of `won` and `end`: no overlap, tokens rise; how many
 """
 import socket
 import sys
