@@ -111,7 +111,7 @@ mkfifo "$t_dir/hold" "$t_dir/wait"
 "$latch" "$hosts/cost" many 1000 3000 <"$t_dir/hold" >"$t_dir/holding" &
 exec 8>"$t_dir/hold"
 t_check "held" until_line "$t_dir/holding" '^holding 1000$' 60
-"$latch" "$hosts/cost" many 1000 3000 <"$t_dir/wait" >"$t_dir/waiting" &
+"$latch" "$hosts/cost" many 1000 3000 <"$t_dir/wait" >"$t_dir/waiting" 8>&- &
 waiting=$!
 exec 9>"$t_dir/wait"
 packets() { "$zk_py" ask "$port" mntr | sed -n 's/^zk_packets_received[[:space:]]*//p'; }
@@ -147,7 +147,8 @@ wait $waiting
 
 # campaign ID URL [TTL]: a candidate that writes its lines to $t_dir/ID.
 campaign() {
-    "$tenure" elect --store "$2" --ttl "${3:-6s}" --id "$1" job >"$t_dir/$1" 2>"$t_dir/$1.err" &
+    "$tenure" elect --store "$2" --ttl "${3:-6s}" --id "$1" job \
+        >"$t_dir/$1" 2>"$t_dir/$1.err" 7>&- &
 }
 won() { grep -c '"event":"won"' "$t_dir/$1"; }
 token_of() { sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/$1" | tail -n 1; }
