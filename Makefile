@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SEEDS ?= 2000
 COVERAGE_MIN ?= 95
+FUZZ_SECONDS ?= 3600
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 # Pass a compiler on only if one was asked for: make CC=clang.
@@ -16,17 +17,26 @@ CMAKE_BUILD := env -u MAKEFLAGS -u MAKELEVEL cmake --build $(BUILD) -j$(JOBS)
 all: build
 
 build: deps
-	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }
+	@said=$$(cmake -S . -B $(BUILD) $(COMPILER) $(FLAGS) 2>&1) || { echo "$$said"; exit 1; }; \
+	echo "$$said" | grep 'Left out:' || :
 	@$(CMAKE_BUILD)
 
-# The test of tools/tidy needs clang-format; without it, and without root, it is skipped.
+# Tests that need a tool or a server are skipped without it, unless root can be helped.
 check: build
-	@tools/deps --if-root tidy
+	@tools/deps --if-root tidy check servers
 	@tests/run -b $(BUILD)
 
 # Long and random, with real processes.
 check-chaos: build
+	@tools/deps --if-root servers
 	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+
+# An hour each; the inputs found so far are kept and tried first. Needs clang.
+fuzz:
+	@tools/deps build ci
+	@cmake -S . -B build-fuzz -DCMAKE_C_COMPILER=clang >/dev/null
+	@env -u MAKEFLAGS -u MAKELEVEL cmake --build build-fuzz -j$(JOBS) --target fuzzers >/dev/null
+	@tools/fuzz build-fuzz/fuzz $(FUZZ_SECONDS)
 
 demo: build
 	@examples/demo.sh $(BUILD)/tenure
@@ -43,9 +53,17 @@ install: build
 
 bench: deps
 	@SEEDS=$(SEEDS) bench/run
+	@tools/deps bench
+	@bench/daemon
 
+# Of tenure run on the embedded store, with 1 and with 100 waiting.
+bench-handover: build
+	@$(BUILD)/bench/handover
+
+# Client libraries of engines are optional: only root is helped to them.
 deps:
 	@tools/deps build
+	@tools/deps --if-root optional
 
 coverage:
 	@tools/deps build coverage
@@ -63,18 +81,20 @@ clean:
 	@rm -rf build build-*
 
 help:
-	@echo "make            build build/tenure"
+	@echo "make            build build/tenure and build/tenured"
 	@echo "make check      build and run all tests"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
+	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
-	@echo "make bench      measure the simulator"
+	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
+	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench deps coverage tidy format clean
-.PHONY: help
+.PHONY: all build check check-chaos demo amalgamation install bench bench-handover
+.PHONY: deps coverage tidy format clean fuzz help

@@ -9,14 +9,19 @@ BEGIN {
     may["src/core"] = "tenure base core"
     may["src/fence"] = "tenure fence"
     may["src/runtime"] = "tenure base core runtime"
+    may["src/wire"] = "tenure base wire"
     may["src/stores"] = "tenure base core runtime stores"
     may["src/runner"] = "tenure base runtime runner"
-    may["src/receivers"] = "tenure base fence runtime receivers"
+    may["src/daemon"] = "tenure base core fence runtime wire daemon"
+    may["src/receivers"] = "tenure base fence runtime wire receivers"
     may["src/lib"] = "tenure base core runtime stores receivers lib"
-    may["src/cli"] = "tenure base core runtime stores fence receivers runner sim lib cli"
+    may["src/gate"] = "tenure base fence runtime wire receivers gate"
+    may["src/cli"] = "tenure base core runtime stores fence receivers gate runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
-    may["bench"] = "tenure base core runtime stores"
-    may["tests"] = "tenure base core runtime stores fence receivers runner sim lib cli tests"
+    may["bench"] = "tenure base core runtime stores wire tests"
+    may["examples"] = "tenure"
+    may["tests"] = "tenure base core runtime wire stores fence receivers gate runner sim daemon" \
+                   " lib cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

@@ -140,10 +140,13 @@ typedef void tenure_callback(struct tenure_election *election, const struct tenu
 
 enum tenure_campaign_flags {
     TENURE_DRAINED_ON_RETURN = 1, /* When the callback returns from STOP or LOST, the work has
-                                     stopped: tenure_drained need not be called. */
+                                     stopped: tenure_drained need not be called. Without a
+                                     callback: there is never anything to stop. */
     TENURE_NOT_READY = 2,         /* Wait for tenure_ready(election, true). */
     TENURE_TELL_RENEWED = 4,
     TENURE_TELL_HEALTH = 8,
+    TENURE_PATIENT = 16, /* You see to it that work ends by the deadline: a drain that takes longer
+                            than the grace is no stall. */
 };
 
 /* All zero but for the size: the defaults. */
@@ -152,7 +155,7 @@ struct tenure_campaign {
     tenure_callback *callback; /* NULL: poll tenure_token. */
     void *arg;
     tenure_ns
-        stall_after; /* The term ends when tenure_check_in stays out so long; 0: it need not. */
+        stall_after; /* Without a tenure_check_in for so long the term ends; 0: it need not. */
     tenure_ns grace; /* For this election; 0: that of the session. */
     unsigned flags;  /* enum tenure_campaign_flags. */
     const char *const
@@ -198,7 +201,7 @@ TENURE_API int tenure_drained(struct tenure_election *election);
  * queue; a term that it has goes on. 0 or TENURE_E_CLOSED. */
 TENURE_API int tenure_ready(struct tenure_election *election, bool ready);
 
-/* The work loop is alive (see stall_after). 0 or TENURE_E_CLOSED. */
+/* The work loop is alive (see stall_after, which is 24 h at most). 0 or TENURE_E_CLOSED. */
 TENURE_API int tenure_check_in(struct tenure_election *election);
 
 /* End the election and free it; the work must have stopped. A lease it has is given back. No

@@ -15,6 +15,8 @@
 
 #define RETRY_EVERY TN_MS(250)
 #define EXTRA_MOST 4
+/* How long a store may take until it answers for the first time, whatever --wait says. */
+#define FIRST_ANSWER TN_SEC(5)
 
 static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_words *words)
 {
@@ -103,6 +105,17 @@ void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t ext
     (void)poll(fds, (nfds_t)(3 + extra_count), -1);
     int count = tenure_dispatch(campaign->tenure);
     TN_ASSERT(count >= 0);
+}
+
+tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)
+{
+    tenure_ns wait = campaign->wait;
+
+    if (wait < 0)
+        return TN_NEVER;
+    if (!campaign->answered && wait < FIRST_ANSWER)
+        wait = FIRST_ANSWER;
+    return campaign->started + wait;
 }
 
 int tn_campaign_not_acquired(struct tn_campaign *campaign)

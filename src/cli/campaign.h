@@ -30,6 +30,7 @@ struct tn_campaign {
     char label[TN_LABEL_MAX + 1];
     tenure_ns wait;
     tenure_ns started;
+    bool answered; /* Set by the verb with the first event: the store answers, or says why not. */
     struct tenure *tenure;
     int signals, timer;
 };
@@ -60,6 +61,9 @@ int tn_campaign_signals(struct tn_campaign *campaign, bool all);
 /* Wait for a signal, the library, @extra (-1: none) or until @at; then run the callbacks. */
 void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t extra_count,
                       tenure_ns at);
+
+/* When to give up waiting to lead; TN_NEVER without --wait. Also `--wait 0s` asks once. */
+tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign);
 
 /* Nobody led for the whole wait: say whose fault it was. Returns the exit status. */
 int tn_campaign_not_acquired(struct tn_campaign *campaign);

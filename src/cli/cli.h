@@ -165,6 +165,7 @@ const char *tn_cli_colour(enum tn_colour colour);
 int tn_cli_acquire(int argc, char **argv);
 int tn_cli_elect(int argc, char **argv);
 int tn_cli_fence(int argc, char **argv);
+int tn_cli_gate(int argc, char **argv);
 int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
 int tn_cli_release(int argc, char **argv);

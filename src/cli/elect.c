@@ -57,6 +57,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     struct elect *elect = arg;
 
     (void)election;
+    elect->campaign.answered = true;
     if (!tn_cli_event_print(elect->name, elect->campaign.label, event))
         elect->status = TN_EXIT_IO;
     if (event->kind == TENURE_WON) {
@@ -84,9 +85,7 @@ static void hear_signals(struct elect *elect)
 
 static tenure_ns give_up_at(const struct elect *elect)
 {
-    if (elect->campaign.wait < 0 || elect->holds)
-        return TN_NEVER;
-    return elect->campaign.started + elect->campaign.wait;
+    return elect->holds ? TN_NEVER : tn_campaign_give_up_at(&elect->campaign);
 }
 
 static int loop(struct elect *elect)

@@ -37,6 +37,8 @@ static const char after[] =
     "      from here on nothing older is admitted\n"
     "  tenure fence install --at sqlite:shop.db --table orders --resource orders\n"
     "      the database itself refuses a writer without the current token\n"
+    "  tenure fence install --at postgres://db/shop --print\n"
+    "      the SQL, to be read before it is run\n"
     "  tenure fence show --at sqlite:shop.db --json\n"
     "      {\"resource\":\"orders\",\"token\":34}\n"
     "\n"
@@ -59,6 +61,7 @@ struct request {
     uint64_t token;
     tenure_ns timeout;
     bool append;
+    bool print;
     bool json;
 };
 
@@ -145,6 +148,8 @@ static int check_options(const struct request *request, const char *resource)
 
     if (request->append && request->action != WRITE)
         wrong = "--append goes with 'write' only";
+    else if (request->print && request->action != INSTALL)
+        wrong = "--print goes with 'install' only";
     else if (request->table != NULL && !tables)
         wrong = "--table goes with 'install' and 'remove' only";
     else if (resource != NULL && request->action != INSTALL)
@@ -185,12 +190,13 @@ static int read_arguments(struct request *request, int argc, char **argv)
     bool single = false;
     struct tn_option options[] = {
         TN_STRING("at", 0, &request->url, "URL", NULL,
-                  "where the fence is: sqlite:PATH or file:PATH"),
+                  "where the fence is: sqlite:PATH, file:PATH, postgres://..., redis://..."),
         TN_DURATION("timeout", 0, &request->timeout, TN_MS(1), TN_SEC(3600), "5s",
                     "how long to wait for others"),
         TN_FLAG("append", 0, &request->append, "write: append instead of replace"),
         TN_STRING("table", 0, &request->table, "TABLE", NULL, "install, remove: the table"),
         TN_STRING("resource", 0, &resource, "RESOURCE", NULL, "install: its resource"),
+        TN_FLAG("print", 0, &request->print, "install: only show what would be run"),
         TN_FLAG("json", 0, &request->json, "print one JSON object per fence"),
     };
     struct tn_command command = { .verb = "fence",
@@ -374,6 +380,16 @@ static int act(struct tn_fence_target *target, struct request *request, const ch
     }
 }
 
+static int print_install(const struct request *request)
+{
+    const char *text = tn_fence_install_text(request->url);
+
+    if (text == NULL)
+        return fail(TN_EXIT_USAGE, "install", "there is nothing to print for this receiver");
+    printf("%s", text);
+    return TN_EXIT_OK;
+}
+
 int tn_cli_fence(int argc, char **argv)
 {
     struct request request = { .timeout = TN_SEC(5) };
@@ -384,6 +400,8 @@ int tn_cli_fence(int argc, char **argv)
     size_t len = 0;
 
     int status = read_arguments(&request, argc, argv);
+    if (status < 0 && request.print)
+        status = print_install(&request);
     if (status >= 0)
         return status;
     struct tn_fence_options options = { .timeout = request.timeout,

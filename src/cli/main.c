@@ -29,6 +29,7 @@ static const struct verb {
     { "renew", tn_cli_renew, "prolong a lease that acquire took" },
     { "release", tn_cli_release, "give a lease back that acquire took" },
     { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
+    { "gate", tn_cli_gate, "an HTTP proxy that refuses a stale token" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
 #endif
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },

@@ -68,16 +68,17 @@ struct run {
 };
 
 /* One line for each term that is lost, with what the store said last if it did not answer. */
-static void tell_lost(struct run *run, const char *why, const char *detail)
+static void tell_lost(struct run *run, const char *why)
 {
-    bool more = detail[0] != '\0';
+    struct tenure_error error;
+    bool more = tenure_health(run->campaign.tenure, &error) != 0;
 
     if (run->told)
         return;
     run->told = true;
     run->outage = more;
     (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")%s%s", run->name, why,
-                      run->token, more ? ": " : "", detail);
+                      run->token, more ? ": " : "", more ? error.text : "");
 }
 
 /* Who waits for ever would not know why; who has a limit is told at its end. */
@@ -101,7 +102,7 @@ static void hear_lost(struct run *run, const struct tenure_event *event)
     run->leader[0] = '\0'; /* It was ourselves. */
     run->lost = event->reason != TENURE_REASON_RELEASED;
     if (run->lost)
-        tell_lost(run, tenure_reason_text(event->reason), event->detail);
+        tell_lost(run, tenure_reason_text(event->reason));
     if (run->guardian != NULL)
         tn_guardian_stop(run->guardian);
     else
@@ -113,6 +114,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     struct run *run = arg;
 
     (void)election;
+    run->campaign.answered = true;
     if (event->kind == TENURE_WON) {
         run->won = run->holds = true;
         run->lost = run->told = false;
@@ -225,7 +227,7 @@ static void hear_guardian(struct run *run)
         const char *why = why_cut(&event);
         if (why != NULL && !run->leaving) {
             run->cut = true;
-            tell_lost(run, why, "");
+            tell_lost(run, why);
         }
         if (event.kind == TN_GUARDIAN_EXEC_FAILED)
             exec_failed(run, event.value);
@@ -262,9 +264,9 @@ static void hear_signals(struct run *run)
 /* When to give up waiting; TN_NEVER while there is no limit, or no wait. */
 static tenure_ns give_up_at(const struct run *run)
 {
-    if (run->campaign.wait < 0 || run->leaving || run->guardian != NULL || run->won)
+    if (run->leaving || run->guardian != NULL || run->won)
         return TN_NEVER;
-    return run->campaign.started + run->campaign.wait;
+    return tn_campaign_give_up_at(&run->campaign);
 }
 
 static void keep_guardian_informed(struct run *run)
@@ -372,8 +374,8 @@ static int start_campaign(struct run *run)
         .size = sizeof campaign,
         .callback = hear,
         .arg = run,
-        .grace = TN_TTL_MAX, /* The guardian sees to it that work ends. */
-        .flags = TENURE_TELL_RENEWED | TENURE_TELL_HEALTH,
+        /* The guardian sees to it that the work ends in time. */
+        .flags = TENURE_TELL_RENEWED | TENURE_TELL_HEALTH | TENURE_PATIENT,
         .fences = fences,
     };
     int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);

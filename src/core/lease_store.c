@@ -70,6 +70,7 @@ static uint64_t lay_out(struct tn_table *table, const struct tn_table_limits *li
     table->waiters = lay_array(&end, limits->waiters, sizeof(struct tn_waiter_record));
     table->heap = lay_array(&end, limits->sessions, sizeof(uint32_t));
     table->text = lay_array(&end, limits->text_bytes / TN_TEXT_UNIT, TN_TEXT_UNIT);
+    table->text_owners_at = lay(&end, (uint64_t)table->text.limit * sizeof(uint32_t));
     table->by_secret.at = lay(&end, ((uint64_t)limits->sessions + 1) * sizeof(uint32_t));
     table->by_name.at = lay(&end, ((uint64_t)limits->leases + 1) * sizeof(uint32_t));
     table->by_secret.buckets = 1;
@@ -115,44 +116,125 @@ static void give(struct tn_array *array, uint32_t index, uint32_t *freed_next)
     array->count--;
 }
 
-static uint32_t class_of(uint32_t len)
+static uint32_t units_of(uint32_t len)
 {
-    uint32_t class = 0;
-    while ((uint32_t)TN_TEXT_UNIT << class < len)
-        class ++;
-    TN_ASSERT(class < TN_TEXT_CLASSES);
-    return class;
+    TN_ASSERT(len <= TN_NAME_MAX);
+    return (len + TN_TEXT_UNIT - 1) / TN_TEXT_UNIT;
+}
+
+static void text_put_free(struct tn_table *table, uint32_t at, uint32_t units)
+{
+    memcpy(text_memory(table, at), &table->text_free[units - 1], sizeof(uint32_t));
+    table->text_free[units - 1] = at;
+}
+
+/* The first freed piece of @units or, what is too much being freed again, of more. 0: none. */
+static uint32_t text_take_free(struct tn_table *table, uint32_t units)
+{
+    uint32_t has = units;
+
+    while (has <= TN_TEXT_UNITS && table->text_free[has - 1] == 0)
+        has++;
+    if (has > TN_TEXT_UNITS)
+        return 0;
+    uint32_t at = table->text_free[has - 1];
+    memcpy(&table->text_free[has - 1], text_memory(table, at), sizeof(uint32_t));
+    if (has > units)
+        text_put_free(table, at + units, has - units);
+    return at;
+}
+
+/* Whose the text at a unit is: the index of a session, or of a lease with the top bit set. */
+#define OWNED_BY_LEASE (UINT32_C(1) << 31)
+
+static struct tn_table_text *text_of(const struct tn_table *table, uint32_t owner)
+{
+    if ((owner & OWNED_BY_LEASE) != 0)
+        return &tn_lease_at(table, owner & ~OWNED_BY_LEASE)->name;
+    return &tn_session_at(table, owner)->label;
+}
+
+static void note_owner(const struct tn_table *table, uint32_t *owners, uint32_t owner)
+{
+    const struct tn_table_text *text = text_of(table, owner);
+    if (text->len > 0) /* Otherwise a freed record, or a session without a label. */
+        owners[text->at] = owner;
+}
+
+/* Move all texts together to the front. The owners' words are zero before and after; they lie at
+ * the block's end and their pages are touched here only. */
+static void text_compact(struct tn_table *table)
+{
+    uint32_t *owners = words_at(table, table->text_owners_at);
+    uint32_t to = 1;
+
+    for (uint32_t i = 1; i < table->sessions.used; i++)
+        note_owner(table, owners, i);
+    for (uint32_t i = 1; i < table->leases.used; i++)
+        note_owner(table, owners, i | OWNED_BY_LEASE);
+    for (uint32_t from = 1; from < table->text.used; from++) {
+        if (owners[from] == 0)
+            continue;
+        struct tn_table_text *text = text_of(table, owners[from]);
+        owners[from] = 0;
+        memmove(text_memory(table, to), text_memory(table, from), text->len);
+        text->at = to;
+        to += units_of(text->len);
+    }
+    memset(table->text_free, 0, sizeof table->text_free);
+    table->text.used = to;
+    TN_ASSERT(table->text.count == to - 1);
+}
+
+/* Compaction looks at every record. It is done only when it gains a sixteenth of the memory, so
+ * that whoever asks for it has given back as many names before. */
+static bool text_is_scattered(const struct tn_table *table, uint32_t units)
+{
+    uint32_t scattered = table->text.used - 1 - table->text.count;
+    return scattered >= units && scattered >= table->text.limit / 16;
+}
+
+static uint32_t text_take(struct tn_table *table, uint32_t units)
+{
+    uint32_t at = text_take_free(table, units);
+
+    if (at != 0)
+        return at;
+    if (table->text.limit - table->text.used < units && text_is_scattered(table, units))
+        text_compact(table);
+    if (table->text.limit - table->text.used < units)
+        return 0;
+    at = table->text.used;
+    table->text.used += units;
+    return at;
 }
 
 static bool text_add(struct tn_table *table, const char *bytes, uint32_t len,
                      struct tn_table_text *ret_text)
 {
-    uint32_t class = class_of(len);
-    uint32_t at = table->text_free[class];
-    TN_ASSERT(len <= TN_NAME_MAX);
+    uint32_t units = units_of(len);
+    uint32_t at;
+
     *ret_text = (struct tn_table_text) { 0 };
     if (len == 0)
         return true;
-    if (at != 0) {
-        memcpy(&table->text_free[class], text_memory(table, at), sizeof(uint32_t));
-    } else {
-        if (table->text.limit - table->text.used < 1U << class)
-            return false;
-        at = table->text.used;
-        table->text.used += 1U << class;
-    }
+    at = text_take(table, units);
+    if (at == 0)
+        return false;
     memcpy(text_memory(table, at), bytes, len);
+    table->text.count += units;
     *ret_text = (struct tn_table_text) { .at = at, .len = (uint8_t)len };
     return true;
 }
 
-static void text_drop(struct tn_table *table, struct tn_table_text text)
+static void text_drop(struct tn_table *table, struct tn_table_text *text)
 {
-    uint32_t class = class_of(text.len);
-    if (text.len == 0)
+    uint32_t units = units_of(text->len);
+    if (text->len == 0)
         return;
-    memcpy(text_memory(table, text.at), &table->text_free[class], sizeof(uint32_t));
-    table->text_free[class] = text.at;
+    text_put_free(table, text->at, units);
+    table->text.count -= units;
+    text->len = 0; /* The freed record owns no text. */
 }
 
 /* --- Indexes -------------------------------------------------------------------------------- */
@@ -162,9 +244,9 @@ static uint64_t hash_secret(const struct tn_table *table, const struct tn_secret
     return tn_hash(table->limits.hash_key, secret->bytes, sizeof secret->bytes);
 }
 
-static uint64_t hash_name(const struct tn_table *table, const char *name, uint32_t len)
+static uint32_t hash_name(const struct tn_table *table, const char *name, uint32_t len)
 {
-    return tn_hash(table->limits.hash_key, name, len);
+    return (uint32_t)tn_hash(table->limits.hash_key, name, len);
 }
 
 /* The hash of record @index and the word that chains it, for whichever index it is in. */
@@ -178,7 +260,7 @@ static uint64_t record_of(const struct tn_table *table, const struct tn_index *i
     }
     struct tn_lease_record *lease = tn_lease_at(table, record);
     *ret_chain = &lease->chain;
-    return hash_name(table, tn_text_at(table, lease->name), lease->name.len);
+    return lease->hash;
 }
 
 /* Linear hashing: with b buckets, the low bits that count b address a bucket, unless that one does
@@ -253,11 +335,12 @@ uint32_t tn_session_find(const struct tn_table *table, const struct tn_secret *s
 
 uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t len)
 {
-    uint32_t bucket = bucket_of(&table->by_name, hash_name(table, name, len));
-    uint32_t index = words_at(table, table->by_name.at)[bucket];
+    uint32_t hash = hash_name(table, name, len);
+    uint32_t index = words_at(table, table->by_name.at)[bucket_of(&table->by_name, hash)];
     while (index != 0) {
         struct tn_lease_record *lease = tn_lease_at(table, index);
-        if (lease->name.len == len && memcmp(tn_text_at(table, lease->name), name, len) == 0)
+        if (lease->hash == hash && lease->name.len == len &&
+            memcmp(tn_text_at(table, lease->name), name, len) == 0)
             break;
         index = lease->chain;
     }
@@ -351,7 +434,8 @@ void tn_session_drop(struct tn_table *table, uint32_t session)
     TN_ASSERT(record->waiters.first == 0);
     tn_timer_drop(table, session);
     unlink_record(table, &table->by_secret, session);
-    text_drop(table, record->label);
+    text_drop(table, &record->label);
+    record->ttl = 0; /* Not in use. */
     give(&table->sessions, session, &record->chain);
 }
 
@@ -369,7 +453,9 @@ uint32_t tn_lease_add(struct tn_table *table, const char *name, uint32_t len)
     index = take(&table->leases,
                  table->leases.free ? &tn_lease_at(table, table->leases.free)->chain : NULL);
     TN_ASSERT(index != 0);
-    *tn_lease_at(table, index) = (struct tn_lease_record) { .name = text, .state = TN_LEASE_FREE };
+    *tn_lease_at(table, index) = (struct tn_lease_record) { .name = text,
+                                                            .hash = hash_name(table, name, len),
+                                                            .state = TN_LEASE_FREE };
     insert(table, &table->by_name, index, table->leases.count);
     tn_lease_chain(table, index);
     return index;
@@ -382,7 +468,7 @@ void tn_lease_drop(struct tn_table *table, uint32_t lease)
     TN_ASSERT(record->waiters.first == 0);
     tn_lease_unchain(table, lease);
     unlink_record(table, &table->by_name, lease);
-    text_drop(table, record->name);
+    text_drop(table, &record->name);
     record->state = TN_LEASE_UNUSED;
     give(&table->leases, lease, &record->chain);
 }

@@ -8,8 +8,8 @@
 
 #include "core/lease_table.h"
 
-#define TN_TEXT_UNIT 16   /* Smallest piece of text memory. */
-#define TN_TEXT_CLASSES 5 /* 16, 32, 64, 128, 256. */
+#define TN_TEXT_UNIT 16  /* Text memory is dealt out in units of this many bytes, */
+#define TN_TEXT_UNITS 16 /* and a name or label has at most so many of them. */
 
 enum tn_lease_state { TN_LEASE_UNUSED, TN_LEASE_FREE, TN_LEASE_HELD, TN_LEASE_REVOKED };
 
@@ -54,6 +54,7 @@ struct tn_lease_record {
     struct tn_links links; /* In its session's list; among the free ones otherwise. */
     struct tn_list waiters;
     struct tn_table_text name;
+    uint32_t hash; /* Of the name, so that moving between buckets need not touch it. */
     uint8_t state;
 };
 
@@ -82,7 +83,8 @@ struct tn_table {
     struct tn_table_limits limits;
     struct tn_array sessions, leases, waiters, text, heap;
     struct tn_index by_secret, by_name;
-    uint32_t text_free[TN_TEXT_CLASSES];
+    uint64_t text_owners_at;           /* For compaction: one word per unit. */
+    uint32_t text_free[TN_TEXT_UNITS]; /* Freed pieces, by their length in units less one. */
     uint32_t dying;             /* A session that is over and still has leases or waiters, or 0. */
     struct tn_list forgettable; /* Free leases, the longest free first. */
     uint64_t last_token;

@@ -70,6 +70,29 @@ static uint64_t next_token(struct tn_table *table, const struct tn_lease_record 
     return ++table->last_token;
 }
 
+static void attach(struct tn_table *table, uint32_t lease, uint32_t session)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    tn_lease_unchain(table, lease);
+    record->state = TN_LEASE_HELD;
+    record->session = session;
+    tn_session_at(table, session)->held++;
+    tn_lease_chain(table, lease);
+}
+
+static void detach(struct tn_table *table, uint32_t lease)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
+    tn_session_at(table, record->session)->held--;
+    if (record->state == TN_LEASE_REVOKED)
+        tn_session_at(table, record->session)->revoked--;
+    tn_lease_unchain(table, lease);
+    record->state = TN_LEASE_FREE;
+    record->session = 0;
+    tn_lease_chain(table, lease);
+}
+
 static void grant(struct tn_table *table, uint32_t lease, uint32_t session,
                   const struct tn_secret *term)
 {
@@ -77,12 +100,8 @@ static void grant(struct tn_table *table, uint32_t lease, uint32_t session,
     TN_ASSERT(record->state == TN_LEASE_FREE);
     TN_ASSERT(alive(table, session) || TN_PLANT(DEAD_WAITER));
     record->token = next_token(table, record, term);
-    tn_lease_unchain(table, lease);
-    record->state = TN_LEASE_HELD;
-    record->session = session;
     record->term = *term;
-    tn_session_at(table, session)->held++;
-    tn_lease_chain(table, lease);
+    attach(table, lease, session);
 }
 
 static uint32_t first_waiter(struct tn_table *table, uint32_t lease)
@@ -117,15 +136,7 @@ static void grant_next(struct tn_table *table, uint32_t lease, struct tn_result 
 /* The term is over. Its token and secret stay on record, so that its release may be repeated. */
 static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *result)
 {
-    struct tn_lease_record *record = tn_lease_at(table, lease);
-    TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
-    tn_session_at(table, record->session)->held--;
-    if (record->state == TN_LEASE_REVOKED)
-        tn_session_at(table, record->session)->revoked--;
-    tn_lease_unchain(table, lease);
-    record->state = TN_LEASE_FREE;
-    record->session = 0;
-    tn_lease_chain(table, lease);
+    detach(table, lease);
     grant_next(table, lease, result);
 }
 
@@ -242,6 +253,7 @@ static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_re
         result->answer = TN_ANSWER_FULL;
         return;
     }
+    result->fresh = true;
     renew(table, session, op, result);
     tn_session_at(table, session)->timer_key = tn_session_at(table, session)->expires_at;
     tn_timer_add(table, session);
@@ -393,6 +405,16 @@ static void do_read(struct tn_table *table, const struct tn_op *op, struct tn_re
         result->answer = TN_ANSWER_HELD;
 }
 
+static void mark_revoked(struct tn_table *table, uint32_t lease)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    struct tn_session_record *session = tn_session_at(table, record->session);
+    record->state = TN_LEASE_REVOKED;
+    record->free_at = table->now + session->ttl;
+    record->revocation = ++session->revocations;
+    session->revoked++;
+}
+
 /* The holder is told at once and with every renewal until it releases. The lease passes on then, or
  * a full TTL from now: by then every renewal answered before the revocation has run out, and those
  * after it told the holder. A store without a clock cannot wait: there the lease is free at once,
@@ -413,11 +435,7 @@ static void do_revoke(struct tn_table *table, const struct tn_op *op, struct tn_
     if (table->limits.observed) {
         vacate(table, lease, result);
     } else if (record->state == TN_LEASE_HELD) {
-        struct tn_session_record *session = tn_session_at(table, record->session);
-        record->state = TN_LEASE_REVOKED;
-        record->free_at = table->now + session->ttl;
-        record->revocation = ++session->revocations;
-        session->revoked++;
+        mark_revoked(table, lease);
         (void)list_revocations(table, record->session, record->revocation - 1, result);
     }
 }
@@ -460,6 +478,8 @@ static void reap_one(struct tn_table *table, struct tn_result *result)
     } else if (session->leases.first != 0) {
         vacate(table, session->leases.first, result);
     } else {
+        if (table->limits.tells_ends)
+            notify(result, TN_NOTICE_ENDED, 0)->session = session->secret;
         tn_session_drop(table, table->dying);
         table->dying = 0;
     }
@@ -502,6 +522,7 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
     ret_result->ttl = 0;
     ret_result->seen = 0;
     ret_result->held = 0;
+    ret_result->fresh = false;
     ret_result->more = false;
     ret_result->lease = 0;
     ret_result->count = 0;
@@ -583,6 +604,7 @@ void tn_table_lease(const struct tn_table *table, uint32_t lease, struct tn_leas
     ret_view->label_len = session->label.len;
     ret_view->beat = session->beat;
     ret_view->ttl = session->ttl;
+    ret_view->closed = session->closed;
     if (alive(table, record->session))
         ret_view->remaining = session->expires_at - table->now;
 }
@@ -593,6 +615,64 @@ uint32_t tn_table_next(const struct tn_table *table, uint32_t lease)
         if (tn_lease_at(table, lease)->state != TN_LEASE_UNUSED)
             return lease;
     return 0;
+}
+
+uint32_t tn_table_next_session(const struct tn_table *table, uint32_t session)
+{
+    while (++session < table->sessions.used)
+        if (tn_session_at(table, session)->ttl > 0)
+            return session;
+    return 0;
+}
+
+void tn_table_session(const struct tn_table *table, uint32_t session,
+                      struct tn_session_view *ret_view)
+{
+    const struct tn_session_record *record = tn_session_at(table, session);
+    *ret_view = (struct tn_session_view) {
+        .secret = &record->secret,
+        .label = tn_text_at(table, record->label),
+        .label_len = record->label.len,
+        .ttl = record->ttl,
+        .closed = record->closed,
+    };
+}
+
+const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lease)
+{
+    return &tn_lease_at(table, lease)->term;
+}
+
+int tn_table_put(struct tn_table *table, const struct tn_lease_view *view)
+{
+    uint32_t session = view->session != NULL ? tn_session_find(table, view->session) : 0;
+    uint32_t lease = tn_lease_find(table, view->name, view->name_len);
+
+    if (view->session != NULL && session == 0)
+        return TENURE_E_NOT_HELD;
+    if (lease == 0)
+        lease = tn_lease_add(table, view->name, view->name_len);
+    if (lease == 0)
+        return TENURE_E_FULL;
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    if (record->state != TN_LEASE_FREE)
+        detach(table, lease);
+    record->token = view->token;
+    record->term = *view->term;
+    if (view->token > table->last_token)
+        table->last_token = view->token;
+    if (session != 0)
+        attach(table, lease, session);
+    if (session != 0 && view->revoked)
+        mark_revoked(table, lease);
+    return 0;
+}
+
+void tn_table_count(const struct tn_table *table, struct tn_table_counts *ret_counts)
+{
+    *ret_counts = (struct tn_table_counts) { .sessions = table->sessions.count,
+                                             .leases = table->leases.count,
+                                             .waiters = table->waiters.count };
 }
 
 uint64_t tn_table_token(const struct tn_table *table)

@@ -33,8 +33,9 @@ struct tn_table_limits {
     uint32_t sessions;
     uint32_t leases; /* Names held or remembered; the longest free one is forgotten first. */
     uint32_t waiters;
-    uint32_t text_bytes; /* For names and labels; each takes a power of two from 16 to 256. */
+    uint32_t text_bytes; /* For names and labels, in units of 16. A sixteenth may stay unused. */
     bool observed;       /* No expiry of its own: an acquire brings an observer's evidence. */
+    bool tells_ends;     /* ENDED notices are wanted too, by who keeps a journal. */
     struct tn_hash_key hash_key; /* Unknown to strangers who choose names. */
 };
 
@@ -94,12 +95,14 @@ struct tn_lease_view {
     tenure_ns ttl;       /* Of the holder's session. */
     tenure_ns remaining; /* Until it expires on the authority's clock. */
     bool revoked;        /* Taken away, and not given back yet. */
+    bool closed; /* The holder's session was closed; this is free as soon as it is reached. */
 };
 
 enum tn_notice_kind {
     TN_NOTICE_GRANTED, /* To the session: its turn has come. */
     TN_NOTICE_REVOKED, /* To the session: stop, then release. */
     TN_NOTICE_CHANGED, /* To all who watch the name. */
+    TN_NOTICE_ENDED,   /* The session is over and has nothing any more. No lease. */
 };
 
 struct tn_notice {
@@ -118,6 +121,7 @@ struct tn_result {
     tenure_ns ttl;  /* OPEN, RENEW. */
     uint64_t seen;  /* OPEN, RENEW: revocations noticed up to here, this reply's included. */
     uint32_t held;  /* OPEN, RENEW: how many leases the session has, revoked ones included. */
+    bool fresh;     /* OPEN: there was no such session before. */
     bool more;      /* RENEW: more revocations than fit are waiting; ask again before extending. */
     uint32_t lease; /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
     uint32_t count;
@@ -146,6 +150,35 @@ void tn_table_lease(const struct tn_table *table, uint32_t lease, struct tn_leas
 
 /* The next lease in use after @lease (0: from the start); 0 at the end. In no particular order. */
 uint32_t tn_table_next(const struct tn_table *table, uint32_t lease);
+
+/* A session, as a journal keeps it. The pointers are into the table, good until its next use. */
+struct tn_session_view {
+    const struct tn_secret *secret;
+    const char *label;
+    uint32_t label_len;
+    tenure_ns ttl;
+    bool closed; /* Over; what it had is being let go. */
+};
+
+/* The next session in use after @session (0: from the start); 0 at the end. */
+uint32_t tn_table_next_session(const struct tn_table *table, uint32_t session);
+void tn_table_session(const struct tn_table *table, uint32_t session,
+                      struct tn_session_view *ret_view);
+
+/* The secret of the current term of @lease or, when it is free, of its last one. */
+const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lease);
+
+/* Put a lease back as a journal has it: name, session (NULL: free), term, token, revoked. Whoever
+ * has it is out, and nobody is told; for use before tn_table_restart. Sessions are put back by
+ * OPEN. Returns 0, TENURE_E_FULL, or TENURE_E_NOT_HELD when there is no such session. */
+TENURE_MUST_USE int tn_table_put(struct tn_table *table, const struct tn_lease_view *view);
+
+/* How much there is of what the limits bound. */
+struct tn_table_counts {
+    uint32_t sessions, leases, waiters;
+};
+
+void tn_table_count(const struct tn_table *table, struct tn_table_counts *ret_counts);
 
 /* The highest token granted so far. */
 uint64_t tn_table_token(const struct tn_table *table);

@@ -25,14 +25,24 @@ static void add_news(struct tenure_election *election)
     tenure->news_end = &election->news_next;
 }
 
-/* The application never heard of the term, so it has nothing to stop. */
+static void tell_won(struct tenure_election *election, const struct tn_claim_action *action)
+{
+    election->won_token = action->token;
+    election->unheard = false;
+    /* Who has no callback hears of it by tenure_token, and may be at work from now on. */
+    election->heard = election->callback == NULL;
+    election->won = !election->heard;
+    atomic_store_explicit(&election->token, action->token, memory_order_release);
+}
+
+/* True when the application never heard of the term: it has nothing to stop, and hears nothing. */
 static bool take_back_won(struct tenure_election *election)
 {
-    bool unheard = election->won;
-
+    if (election->heard)
+        return false;
     election->won = false;
-    election->unheard = election->unheard || unheard;
-    return unheard;
+    election->unheard = true;
+    return true;
 }
 
 static void tell_lost(struct tenure_election *election, const struct tn_claim_action *action)
@@ -43,6 +53,7 @@ static void tell_lost(struct tenure_election *election, const struct tn_claim_ac
     election->renewed = false;
     if (take_back_won(election))
         return;
+    election->heard = false;
     election->lost = true;
     election->lost_token = action->token;
     election->lost_reason = (uint8_t)action->reason;
@@ -55,9 +66,7 @@ static void tell(void *arg, struct tn_driver_seat *seat, const struct tn_claim_a
     (void)arg;
     switch (action->kind) {
     case TN_CLAIM_DO_WON:
-        election->won = true;
-        election->won_token = action->token;
-        atomic_store_explicit(&election->token, action->token, memory_order_release);
+        tell_won(election, action);
         break;
     case TN_CLAIM_DO_DRAIN:
         if (!take_back_won(election))
@@ -92,7 +101,8 @@ static void tell_session(void *arg, const struct tn_session_action *action)
         struct tenure_election *election = (struct tenure_election *)(void *)seat;
         if (atomic_load_explicit(&election->token, memory_order_relaxed) == 0)
             continue;
-        election->mood = safe ? TENURE_SAFE : TENURE_JEOPARDY;
+        /* What was not told yet and is over is not told at all: SAFE follows a JEOPARDY. */
+        election->mood = election->mood != 0 ? 0 : safe ? TENURE_SAFE : TENURE_JEOPARDY;
         add_news(election);
     }
 }
@@ -135,11 +145,19 @@ static void dispose(void *arg, struct tn_driver_seat *seat)
 const struct tn_driver_host tn_lib_host = { tell, tell_session, tn_lib_settle, tn_lib_raise,
                                             dispose };
 
-/* In the order in which things happen within a term, and the leader last. */
+/* In the order in which things happen, and the leader last. LOST comes first: if it is there, then
+ * all else is of a later term, because who drains by itself need not wait to be told. */
 bool tn_election_next(struct tenure_election *election, struct tenure_event *ret_event)
 {
     *ret_event = (struct tenure_event) { .token = election->won_token, .leader = "", .detail = "" };
-    if (election->refused) {
+    if (election->lost) {
+        election->lost = false;
+        ret_event->kind = TENURE_LOST;
+        ret_event->reason = (enum tenure_reason)election->lost_reason;
+        ret_event->token = election->lost_token;
+        if (election->tenure->driver.error != 0)
+            ret_event->detail = election->tenure->driver.error_text;
+    } else if (election->refused) {
         election->refused = false;
         ret_event->kind = TENURE_REFUSED;
         ret_event->reason = (enum tenure_reason)election->refused_reason;
@@ -148,6 +166,7 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
             ret_event->detail = election->tenure->fence_error;
     } else if (election->won) {
         election->won = false;
+        election->heard = true;
         ret_event->kind = TENURE_WON;
     } else if (election->mood != 0) {
         ret_event->kind = (enum tenure_event_kind)election->mood;
@@ -158,13 +177,6 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
     } else if (election->stop) {
         election->stop = false;
         ret_event->kind = TENURE_STOP;
-    } else if (election->lost) {
-        election->lost = false;
-        ret_event->kind = TENURE_LOST;
-        ret_event->reason = (enum tenure_reason)election->lost_reason;
-        ret_event->token = election->lost_token;
-        if (election->tenure->driver.error != 0)
-            ret_event->detail = election->tenure->driver.error_text;
     } else if (election->health) {
         election->health = false;
         ret_event->kind = TENURE_HEALTH;
@@ -202,6 +214,8 @@ static const struct tn_claim_config *find_config(struct tenure *tenure,
 
     if (campaign->grace > 0)
         wanted.drain_timeout = campaign->grace;
+    if (campaign->flags & TENURE_PATIENT)
+        wanted.drain_timeout = TN_TTL_MAX;
     wanted.stall_after = campaign->stall_after;
     wanted.fenced = campaign->fences != NULL && campaign->fences[0] != NULL;
     if (wanted.raise_timeout < 2 * wanted.attempt_timeout)
@@ -249,24 +263,44 @@ static int copy_fences(struct tenure_election *election, const char *const *fenc
 }
 
 static int take_seat(struct tenure *tenure, struct tenure_election *election,
-                     const struct tenure_campaign *campaign)
+                     const struct tenure_campaign *campaign, struct tenure_election **ret_election)
 {
-    const struct tn_claim_config *config;
+    const struct tn_claim_config *config = NULL;
     int rc = TENURE_E_NOMEM;
 
     tn_driver_lock(&tenure->driver);
-    config = find_config(tenure, campaign);
+    if (tenure->closing)
+        rc = TENURE_E_CLOSED;
+    else
+        config = find_config(tenure, campaign);
     if (config != NULL)
         rc = tn_driver_add(&tenure->driver, &election->seat, config);
+    if (rc == 0) {
+        tenure->listeners += election->tell_renewed || election->tell_health;
+        *ret_election = election; /* Before the first callback can run. */
+    }
     if (rc == 0 && campaign->flags & TENURE_NOT_READY)
         tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_NOT_READY);
-    if (rc == 0)
-        tenure->listeners += election->tell_renewed || election->tell_health;
     if (rc == 0)
         tn_driver_wish(&tenure->driver, &election->seat,
                        election->observes ? TN_CLAIM_EV_OBSERVE : TN_CLAIM_EV_CAMPAIGN);
     tn_driver_unlock(&tenure->driver);
     return rc;
+}
+
+static bool is_sound(const struct tenure *tenure, const struct tenure_campaign *campaign)
+{
+    unsigned known = TENURE_DRAINED_ON_RETURN | TENURE_NOT_READY | TENURE_TELL_RENEWED |
+                     TENURE_TELL_HEALTH | TENURE_PATIENT;
+    struct tn_plan plan = tenure->driver.plan;
+    struct tn_plan_answer answer;
+
+    if ((campaign->flags & ~known) != 0 || campaign->stall_after < 0 ||
+        campaign->stall_after > TN_TTL_MAX || campaign->grace < 0 || campaign->grace > plan.ttl)
+        return false;
+    if (campaign->grace > 0)
+        tn_plan_turn(&plan, TN_KNOB_GRACE, campaign->grace);
+    return tn_plan_judge(&plan, &answer) == TN_PLAN_SAFE;
 }
 
 static int begin(struct tenure *tenure, const char *name, const struct tenure_campaign *campaign,
@@ -276,11 +310,12 @@ static int begin(struct tenure *tenure, const char *name, const struct tenure_ca
     struct tenure_election *election;
 
     if (tenure == NULL || name == NULL || ret_election == NULL ||
-        tn_name_check(name, strlen(name), &reason) != 0 || campaign->grace < 0 ||
-        campaign->stall_after < 0)
+        tn_name_check(name, strlen(name), &reason) != 0)
         return TENURE_E_INVALID;
     if (!tn_lib_alive(tenure))
         return TENURE_E_CLOSED;
+    if (!is_sound(tenure, campaign))
+        return TENURE_E_INVALID;
     election = election_new(tenure, name);
     if (election == NULL)
         return TENURE_E_NOMEM;
@@ -290,14 +325,11 @@ static int begin(struct tenure *tenure, const char *name, const struct tenure_ca
     election->drained_on_return = (campaign->flags & TENURE_DRAINED_ON_RETURN) != 0;
     election->tell_renewed = (campaign->flags & TENURE_TELL_RENEWED) != 0;
     election->tell_health = (campaign->flags & TENURE_TELL_HEALTH) != 0;
-    *ret_election = election; /* Before the first callback can run. */
     int rc = copy_fences(election, campaign->fences);
     if (rc == 0)
-        rc = take_seat(tenure, election, campaign);
-    if (rc < 0) {
-        *ret_election = NULL;
+        rc = take_seat(tenure, election, campaign, ret_election);
+    if (rc < 0)
         tn_election_free(election);
-    }
     return rc;
 }
 
@@ -306,7 +338,8 @@ int tenure_campaign(struct tenure *tenure, const char *name, const struct tenure
 {
     struct tenure_campaign known = { .size = sizeof known };
 
-    if (campaign != NULL && (campaign->size == 0 || campaign->size > sizeof known))
+    if (campaign != NULL &&
+        (campaign->size < sizeof campaign->size || campaign->size > sizeof known))
         return TENURE_E_INVALID;
     if (campaign != NULL)
         memcpy(&known, campaign, campaign->size);
@@ -324,14 +357,17 @@ int tenure_observe(struct tenure *tenure, const char *name, tenure_callback *cal
 static int wish(struct tenure_election *election, enum tn_claim_event_kind kind)
 {
     struct tenure *tenure = election->tenure;
+    int rc = 0;
 
     if (!tn_lib_alive(tenure))
         return TENURE_E_CLOSED;
     tn_driver_lock(&tenure->driver);
-    if (!election->left && !tenure->closing && !election->observes)
+    if (election->left || tenure->closing)
+        rc = TENURE_E_CLOSED;
+    else if (!election->observes)
         tn_driver_wish(&tenure->driver, &election->seat, kind);
     tn_driver_unlock(&tenure->driver);
-    return 0;
+    return rc;
 }
 
 int tenure_resign(struct tenure_election *election)
@@ -382,10 +418,15 @@ void tenure_leave(struct tenure_election *election)
     tn_driver_lock(&tenure->driver);
     drop_news(election);
     election->left = true;
+    tenure->listeners -= election->tell_renewed || election->tell_health;
     atomic_store_explicit(&election->token, 0, memory_order_release);
+    tenure->waiting++;
     while (tenure->calling == election && !pthread_equal(tenure->dispatcher, pthread_self()))
         (void)pthread_cond_wait(&tenure->returned, &tenure->driver.lock);
-    tn_driver_leave(&tenure->driver, &election->seat);
+    tenure->waiting--;
+    (void)pthread_cond_broadcast(&tenure->returned);
+    if (!tenure->closing) /* Otherwise the close takes it along. */
+        tn_driver_leave(&tenure->driver, &election->seat);
     tn_driver_unlock(&tenure->driver);
 }
 
@@ -401,19 +442,26 @@ uint64_t tenure_token(const struct tenure_election *election)
     if (election == NULL)
         return 0;
     struct tn_shared *shared = election->tenure->shared;
-    tenure_ns deadline = atomic_load_explicit(&shared->deadline, memory_order_acquire);
-    uint64_t token = atomic_load_explicit(&election->token, memory_order_acquire);
-    if (deadline == 0 || token == 0)
-        return 0;
-    if (tn_boottime() < deadline)
-        return token;
-    /* Whoever saw it pass sees it so for ever: an extension on its way comes too late (P6). */
-    (void)atomic_compare_exchange_strong(&shared->deadline, &deadline, 0);
+    tenure_ns deadline;
+    uint64_t token;
+    do {
+        deadline = atomic_load_explicit(&shared->deadline, memory_order_acquire);
+        token = atomic_load_explicit(&election->token, memory_order_acquire);
+        if (deadline == 0 || token == 0)
+            return 0;
+        if (tn_boottime() < deadline)
+            return token;
+        /* Whoever saw it pass sees it so for ever: an extension on its way comes too late (P6). But
+         * one that came since it was read was in time: then look again, or the next call would take
+         * this one's 0 back. */
+    } while (!atomic_compare_exchange_strong(&shared->deadline, &deadline, 0));
     return 0;
 }
 
 tenure_ns tenure_deadline(const struct tenure_election *election)
 {
+    if (election == NULL)
+        return 0;
     struct tn_shared *shared = election->tenure->shared;
     tenure_ns deadline = atomic_load_explicit(&shared->deadline, memory_order_acquire);
 

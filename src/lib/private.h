@@ -43,6 +43,7 @@ struct tenure_election {
     uint8_t mood; /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
     uint8_t lost_reason, refused_reason;
     bool won, stop, lost, refused, leader, leader_held, renewed, health;
+    bool heard;   /* WON of the present term was told. */
     bool unheard; /* The term ended before its WON was told: nothing was started. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;
@@ -57,7 +58,7 @@ struct tenure {
     uv_loop_t loop;
     pthread_t loop_thread;
     pthread_t herald;        /* Runs the callbacks, unless the application's loop does. */
-    pthread_cond_t returned; /* A callback has. */
+    pthread_cond_t returned; /* A callback has, or whoever waited for one. */
     struct tn_lib_config *configs;
     struct tenure_election *news, **news_end;
     struct tenure_election *calling; /* Whose callback runs. */
@@ -69,6 +70,7 @@ struct tenure {
     uint32_t raising;    /* Threads at fences. */
     uint32_t listeners;  /* Elections that want to hear of renewals, or of the store's health. */
     bool ill;            /* As told last. */
+    uint32_t waiting;    /* Threads in tenure_leave: the handle stays until they are out. */
     bool own_loop, dispatching, rung, closing, closed_by_callback;
     char fence_error[TENURE_ERROR_TEXT];
 };

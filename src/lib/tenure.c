@@ -22,6 +22,9 @@
 #include "runtime/timer.h"
 #include "stores/registry.h"
 
+/* What a handle on an embedded store takes, and a few for the store's own moments. */
+#define DESCRIPTORS 20
+
 /* Callbacks in one tenure_dispatch, so that a loop of the application's gets its turn. */
 #define DISPATCH_MOST 1000
 
@@ -101,7 +104,8 @@ static struct tenure_election *take_news(struct tenure *tenure)
     return election;
 }
 
-/* Lock held, but not while the callback runs. False: the election is gone. */
+/* Lock held, but not while the callback runs. False: the election is gone, or this is a child that
+ * the callback forked, where the lock may be anybody's. */
 static bool call(struct tenure *tenure, struct tenure_election *election,
                  struct tenure_event *event)
 {
@@ -117,6 +121,8 @@ static bool call(struct tenure *tenure, struct tenure_election *election,
         tenure->calling = election;
         tn_driver_unlock(&tenure->driver);
         election->callback(election, event, election->arg);
+        if (!tn_lib_alive(tenure))
+            return false;
         tn_driver_lock(&tenure->driver);
         tenure->calling = NULL;
         (void)pthread_cond_broadcast(&tenure->returned);
@@ -126,12 +132,13 @@ static bool call(struct tenure *tenure, struct tenure_election *election,
             tn_election_free(election);
         return false;
     }
-    if (election->drained_on_return && !tenure->closing &&
+    if (election->drained_on_return && !tenure->closing && event->token == election->won_token &&
         (event->kind == TENURE_STOP || event->kind == TENURE_LOST))
         tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_DRAINED);
     return true;
 }
 
+/* TENURE_E_CLOSED: in a forked child, without the lock. */
 static int hand_out(struct tenure *tenure)
 {
     struct tenure_election *election;
@@ -141,17 +148,21 @@ static int hand_out(struct tenure *tenure)
     while (count < DISPATCH_MOST && !tenure->closing && (election = take_news(tenure)) != NULL) {
         bool here = true;
         if (election->unheard) {
-            election->unheard = false;
             tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_DRAINED);
+            election->unheard = false; /* Also if the wish was what ended the term. */
         }
         while (here && !tenure->closing && tn_election_next(election, &event)) {
             here = call(tenure, election, &event);
             count++;
+            if (!here && !tn_lib_alive(tenure))
+                return TENURE_E_CLOSED;
         }
     }
     return count;
 }
 
+/* TENURE_E_CLOSED: a callback has closed the handle, and the caller has to finish it; or it has
+ * forked, and this is the child. Otherwise another thread may have closed it by now. */
 static int dispatch(struct tenure *tenure)
 {
     uint64_t times;
@@ -168,7 +179,12 @@ static int dispatch(struct tenure *tenure)
         (void)got;
         tn_driver_tick(&tenure->driver);
         count = hand_out(tenure);
+        if (count == TENURE_E_CLOSED)
+            return count;
         tenure->dispatching = false;
+        (void)pthread_cond_broadcast(&tenure->returned);
+        if (tenure->closed_by_callback)
+            count = TENURE_E_CLOSED;
     }
     tn_driver_unlock(&tenure->driver);
     return count;
@@ -193,14 +209,16 @@ static void *run_herald(void *arg)
 
     for (;;) {
         (void)poll(&fd, 1, -1);
-        (void)dispatch(tenure);
-        tn_driver_lock(&tenure->driver);
-        bool closing = tenure->closing, by_callback = tenure->closed_by_callback;
-        tn_driver_unlock(&tenure->driver);
-        if (closing && by_callback) {
-            (void)pthread_detach(pthread_self());
-            (void)finish(tenure);
+        if (dispatch(tenure) == TENURE_E_CLOSED) {
+            if (tn_lib_alive(tenure)) {
+                (void)pthread_detach(pthread_self());
+                (void)finish(tenure);
+            }
+            return NULL;
         }
+        tn_driver_lock(&tenure->driver);
+        bool closing = tenure->closing;
+        tn_driver_unlock(&tenure->driver);
         if (closing)
             return NULL;
     }
@@ -262,7 +280,7 @@ static int finish(struct tenure *tenure)
     struct tn_driver *driver = &tenure->driver;
 
     tn_driver_lock(driver);
-    while (tenure->raising > 0)
+    while (tenure->raising > 0 || tenure->waiting > 0)
         (void)pthread_cond_wait(&tenure->returned, &driver->lock);
     tn_driver_close(driver, tn_clock_now(&driver->clock) + patience(tenure));
     tn_driver_unlock(driver);
@@ -279,13 +297,15 @@ int tenure_close(struct tenure *tenure)
 {
     uint64_t one = 1;
 
-    if (tenure == NULL || !tn_lib_alive(tenure))
+    if (tenure == NULL)
         return 0;
+    if (!tn_lib_alive(tenure))
+        return TENURE_E_CLOSED;
     tn_driver_lock(&tenure->driver);
     bool inside = tenure->dispatching && pthread_equal(tenure->dispatcher, pthread_self());
     tenure->closing = true;
     tenure->closed_by_callback = inside;
-    while (!inside && tenure->calling != NULL)
+    while (!inside && tenure->dispatching)
         (void)pthread_cond_wait(&tenure->returned, &tenure->driver.lock);
     tn_driver_unlock(&tenure->driver);
     if (inside)
@@ -299,6 +319,25 @@ int tenure_close(struct tenure *tenure)
 }
 
 /* --- Opening ---------------------------------------------------------------------------------- */
+
+/* libuv ends the process when it finds none for its own pipes, and others fail in ways that do not
+ * say why. So look first. */
+static int check_descriptors(struct tn_text *text)
+{
+    int fds[DESCRIPTORS];
+    int count = 0;
+
+    while (count < DESCRIPTORS && (fds[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        count++;
+    int error = errno;
+    for (int i = 0; i < count; i++)
+        (void)close(fds[i]);
+    if (count == DESCRIPTORS)
+        return 0;
+    tn_text_addf(text, "too few descriptors are left: %s; %d are needed, see ulimit -n",
+                 strerror(error), DESCRIPTORS);
+    return TENURE_E_UNAVAILABLE;
+}
 
 static int open_shared(struct tenure *tenure)
 {
@@ -472,7 +511,9 @@ static int open_all(const char *url, const struct tenure_options *options,
     struct tenure *tenure = tenure_new(options->flags);
     if (tenure == NULL)
         return TENURE_E_NOMEM;
-    rc = open_shared(tenure);
+    rc = check_descriptors(text);
+    if (rc == 0)
+        rc = open_shared(tenure);
     if (rc == 0)
         rc = open_fds(tenure);
     if (rc == 0)
@@ -506,6 +547,10 @@ int tenure_open(const char *url, const struct tenure_options *options, struct te
         rc = TENURE_E_INVALID;
     else if (options != NULL)
         memcpy(&known, options, options->size);
+    if (rc == 0 && (known.flags & ~(unsigned)TENURE_OWN_LOOP) != 0)
+        rc = TENURE_E_INVALID;
+    if (rc < 0)
+        tn_text_add(&text, "the options are not of this version: wrong size, or unknown flags");
     if (rc == 0)
         rc = open_all(url, &known, ret_tenure, &text);
     if (reterr != NULL) {
@@ -532,13 +577,9 @@ int tenure_dispatch(struct tenure *tenure)
     if (!tenure->own_loop)
         return TENURE_E_INVALID;
     int count = dispatch(tenure);
-    tn_driver_lock(&tenure->driver);
-    bool closed = tenure->closed_by_callback && pthread_equal(tenure->dispatcher, pthread_self());
-    tn_driver_unlock(&tenure->driver);
-    if (!closed)
-        return count;
-    (void)finish(tenure);
-    return TENURE_E_CLOSED;
+    if (count == TENURE_E_CLOSED && tn_lib_alive(tenure))
+        (void)finish(tenure);
+    return count;
 }
 
 int tenure_health(struct tenure *tenure, struct tenure_error *reterr)

@@ -505,6 +505,7 @@ static int write_data(void *self, uint64_t token, const void *data, size_t len, 
 
 const struct tn_fence_ops tn_fence_file_ops = {
     .scheme = "file:",
+    .form = "file:PATH",
     .single = true,
     .file = true,
     .open = open_place,

@@ -192,6 +192,7 @@ static int remove_trigger(void *self, const char *table, struct tn_text *reterr)
 
 const struct tn_fence_ops tn_fence_sqlite_ops = {
     .scheme = "sqlite:",
+    .form = "sqlite:PATH",
     .file = true,
     .open = open_file,
     .close = close_file,

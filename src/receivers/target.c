@@ -15,8 +15,9 @@
 #define TIMEOUT TN_SEC(5)
 
 static const struct tn_fence_ops *const receivers[] = {
-    &tn_fence_sqlite_ops,
-    &tn_fence_file_ops,
+    &tn_fence_sqlite_ops,     &tn_fence_file_ops,  &tn_fence_postgres_ops,
+    &tn_fence_postgresql_ops, &tn_fence_redis_ops, &tn_fence_redis_unix_ops,
+    &tn_fence_http_ops,
 };
 
 enum { RECEIVERS = sizeof receivers / sizeof receivers[0] };
@@ -52,11 +53,11 @@ static int refuse_scheme(const char *url, struct tn_text *reterr)
     tn_text_escape(reterr, url, strnlen(url, 80));
     tn_text_add(reterr, "' is not a fence that this tenure knows; write");
     for (size_t i = 0; i < RECEIVERS; i++)
-        tn_text_addf(reterr, "%s %s%s",
+        tn_text_addf(reterr, "%s %s",
                      i == 0              ? ""
                      : i + 1 < RECEIVERS ? ","
                                          : " or",
-                     receivers[i]->scheme, receivers[i]->file ? "PATH" : "//...");
+                     receivers[i]->form);
     return TENURE_E_INVALID;
 }
 
@@ -237,6 +238,17 @@ int tn_fence_target_remove(struct tn_fence_target *target, const char *table,
     if (target->ops->remove == NULL)
         return refuse_unsupported(target, "has nothing to remove", reterr);
     return target->ops->remove(target->self, table, reterr);
+}
+
+const char *tn_fence_install_text(const char *url)
+{
+    const struct tn_fence_ops *ops;
+    const char *place;
+    char scratch[128];
+    struct tn_text ignored;
+
+    tn_text_init(&ignored, scratch, sizeof scratch);
+    return find_receiver(url, &ops, &place, &ignored) == 0 ? ops->install_text : NULL;
 }
 
 int tn_fence_raise_at(const char *url, const char *resource, uint64_t token, tenure_ns timeout,

@@ -2,6 +2,9 @@
  *
  *     sqlite:PATH       any SQLite database, also that of a Tenure store; resources are its rows
  *     file:PATH         a file that is written through the fence; the path is the resource
+ *     postgres://...    a PostgreSQL database in which the fences were installed
+ *     redis://...       a Redis, also by redis+unix:PATH
+ *     http://...        a gate, `tenure gate`
  *
  * A scheme is one struct tn_fence_ops in the table of target.c.
  *
@@ -80,6 +83,9 @@ TENURE_MUST_USE int tn_fence_target_install(struct tn_fence_target *target, cons
 TENURE_MUST_USE int tn_fence_target_remove(struct tn_fence_target *target, const char *table,
                                            struct tn_text *reterr);
 
+/* What install would run at @url; NULL when there is nothing to read. Opens nothing. */
+const char *tn_fence_install_text(const char *url);
+
 /* Open, raise, close: the barrier of P4. @resource is NULL or empty where the URL names it. */
 TENURE_MUST_USE int tn_fence_raise_at(const char *url, const char *resource, uint64_t token,
                                       tenure_ns timeout, struct tn_text *reterr);
@@ -88,6 +94,7 @@ TENURE_MUST_USE int tn_fence_raise_at(const char *url, const char *resource, uin
 
 struct tn_fence_ops {
     const char *scheme; /* With its colon. */
+    const char *form;   /* How the URL is written, for the help. */
     bool single;
     bool file; /* What follows the colon is a path; else the whole URL is passed on. */
 
@@ -104,10 +111,16 @@ struct tn_fence_ops {
                  uint64_t *ret_highest, struct tn_text *reterr);
     int (*install)(void *self, const char *table, const char *resource, struct tn_text *reterr);
     int (*remove)(void *self, const char *table, struct tn_text *reterr);
+    const char *install_text; /* What install runs, for people to read; or NULL. */
 };
 
 extern const struct tn_fence_ops tn_fence_sqlite_ops;
 extern const struct tn_fence_ops tn_fence_file_ops;
+extern const struct tn_fence_ops tn_fence_postgres_ops;
+extern const struct tn_fence_ops tn_fence_postgresql_ops;
+extern const struct tn_fence_ops tn_fence_redis_ops;
+extern const struct tn_fence_ops tn_fence_redis_unix_ops;
+extern const struct tn_fence_ops tn_fence_http_ops;
 
 /* "PLACE: why", with the foreign part escaped; returns @code. */
 int tn_fence_refuse(int code, const char *place, const char *why, struct tn_text *reterr);

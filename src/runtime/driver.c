@@ -87,7 +87,7 @@ void tn_driver_lock(struct tn_driver *driver)
 
 static bool has_work(const struct tn_driver *driver)
 {
-    return driver->outbox != NULL || driver->chores != NULL || driver->closing;
+    return driver->outbox != NULL || driver->chores != NULL || driver->close_by == 0;
 }
 
 /* Wake the loop's thread if there is something only it can do. */
@@ -329,8 +329,12 @@ static void note_leader(struct tn_driver_seat *seat, const struct tn_store_recor
         memcpy(seat->leader, record->label, len);
 }
 
+/* Who has a session to lose wants to know whether it can be renewed: a store that can only be read
+ * is not well. */
 static void note_health(struct tn_driver *driver, const struct tn_store_req *req)
 {
+    if (req->status == 0 && req->op.kind == TN_OP_READ && driver->candidate.life != 0)
+        return;
     /* That the session lives does not mean that the name may be had. */
     if (driver->error == TENURE_E_DENIED && req->status == 0 && req->op.kind == TN_OP_RENEW)
         return;
@@ -379,7 +383,7 @@ static void done(struct tn_store_req *store_req)
 
     tn_driver_lock(driver);
     unlink_req(req);
-    if (req->request.kind == TN_OP_CLOSE) {
+    if (req->request.kind == TN_OP_CLOSE && !driver->closed) {
         driver->close_status = store_req->status;
         driver->close_by = 0;
     }
@@ -713,8 +717,9 @@ void tn_driver_close(struct tn_driver *driver, tenure_ns by)
     driver->closing = true;
     driver->close_by = by;
     driver->close_status = TENURE_E_TIMEOUT;
-    bool gone = driver->candidate.life == 0 || driver->candidate.session.state == TN_SESSION_LOST;
+    bool gone = driver->candidate.life == 0;
     tn_candidate_close(&driver->candidate, now(driver));
+    gone = gone || driver->candidate.session.state == TN_SESSION_LOST;
     if (gone) { /* There is nothing left to close. */
         driver->close_status = 0;
         driver->close_by = 0;

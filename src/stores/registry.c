@@ -9,6 +9,9 @@
 #include "stores/memory.h"
 #include "stores/sqlite.h"
 
+#if TENURE_POSTGRES
+#include "stores/postgres/postgres.h"
+#endif
 #ifdef TENURE_ZOOKEEPER
 #include "stores/zookeeper/zookeeper.h"
 #endif
@@ -16,6 +19,10 @@
 static const struct tn_store_ops *const built[] = {
     &tn_sqlite_store_ops,
     &tn_memory_store_ops,
+#if TENURE_POSTGRES
+    &tn_postgres_store_ops,
+    &tn_postgresql_store_ops,
+#endif
 #ifdef TENURE_ZOOKEEPER
     &tn_zookeeper_store_ops,
     &tn_zookeepers_store_ops,
@@ -36,8 +43,10 @@ static const struct {
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },
+#if !TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
+#endif
     { "redis", NULL },
     { "rediss", NULL },
     { "redlock", NULL },

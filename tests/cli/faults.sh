@@ -233,13 +233,26 @@ tenure=$TENURE_BUILD/tenure
 
 new_case "the file is replaced while it is in use"
 lead a
-cp -p "$store" "$disk/copy"
+# An empty one, which knows nothing of the lease: its tokens are too low to lead with.
+"$tenure" watch --store "sqlite:$disk/copy" none >"$t_dir/none" &
+pids+=($!)
+t_check "another store" until_true 10 test -s "$t_dir/none"
 mv "$store" "$disk/orig"
 mv "$disk/copy" "$store"
 fault=$(now)
 silent_by "$fault"
+t_check "refused" until_true 10 grep -q "refused to lead with token 1: token-regressed" \
+    "$t_dir/err.a"
 mv "$disk/orig" "$store"
-all_goes_on "removed or replaced while it was in use"
+sed -i '/refused to lead/d' "$t_dir/err.a"
+all_goes_on "expired|replaced"
+
+new_case "a copy takes the place of the file: the lease is in it, and goes on"
+lead a
+cp -p "$store" "$disk/copy"
+mv "$disk/copy" "$store"
+t_check "somebody leads: $(tail -n 2 "$t_dir"/err.*)" until_true 20 acts_after "$(now)"
+t_check "never two at one time, and tokens rise" no_overlap
 
 new_case "the file is removed while it is in use"
 lead a
@@ -249,7 +262,7 @@ all_fail 69 "its journal is there" "${writing[@]}" "${reading[@]}"
 silent_by "$fault"
 t_check "nobody made a new one" [ ! -e "$store" ]
 mv "$disk/orig" "$store"
-all_goes_on "removed or replaced while it was in use"
+all_goes_on "removed or replaced|is gone"
 
 for size in 0 5000; do
     new_case "the file is cut to $size bytes while it is in use"

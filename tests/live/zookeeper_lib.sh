@@ -14,7 +14,7 @@ zk_need() {
     for file in /usr/share/java/zookeeper.jar /usr/lib/python3/dist-packages/kazoo/client.py; do
         if [ ! -e "$file" ]; then
             t_case "a ZooKeeper server"
-            t_skip "not installed: zookeeper python3-kazoo (tools/deps engines)"
+            t_skip "not installed: zookeeper python3-kazoo (tools/deps servers)"
             t_done
         fi
     done

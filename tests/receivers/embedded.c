@@ -8,13 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/time.h"
 #include "base/token.h"
+#include "receivers/target.h"
 #include "tenure/fence_file.h"
 #include "tenure/fence_sqlite.h"
 #include "tests/receivers/fences.h"
 
-const struct receiver *const receivers[] = { &sqlite_receiver, &file_receiver, &plain_receiver,
+const struct receiver *const receivers[] = { &sqlite_receiver,
+                                             &file_receiver,
+                                             &postgres_receiver,
+                                             &redis_receiver,
+                                             &http_receiver,
+                                             &plain_receiver,
                                              NULL };
 
 static char folder[64];
@@ -139,8 +146,32 @@ static bool sqlite_highest(uint64_t *ret_highest)
     return good;
 }
 
-const struct receiver sqlite_receiver = { "sqlite",     sqlite_prepare, remove_folder,  sqlite_open,
-                                          sqlite_write, sqlite_read,    sqlite_highest, false };
+static int raise_at(const char *scheme, const char *resource, uint64_t token, char *error,
+                    size_t size)
+{
+    char url[160];
+    struct tn_text text;
+
+    (void)snprintf(url, sizeof url, "%s%s", scheme, path);
+    tn_text_init(&text, error, size);
+    return tn_fence_raise_at(url, resource, token, TN_SEC(10), &text);
+}
+
+static int sqlite_raise(uint64_t token, char *error, size_t size)
+{
+    return raise_at("sqlite:", "log", token, error, size);
+}
+
+const struct receiver sqlite_receiver = {
+    .name = "sqlite",
+    .prepare = sqlite_prepare,
+    .finish = remove_folder,
+    .open = sqlite_open,
+    .write = sqlite_write,
+    .raise = sqlite_raise,
+    .read = sqlite_read,
+    .highest = sqlite_highest,
+};
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
@@ -205,8 +236,21 @@ static bool file_highest(uint64_t *ret_highest)
     return tenure_fence_file_highest(path, ret_highest) == 0;
 }
 
-const struct receiver file_receiver = { "file",     make_folder, remove_folder, file_open,
-                                        file_write, file_read,   file_highest,  false };
+static int file_raise(uint64_t token, char *error, size_t size)
+{
+    return raise_at("file:", NULL, token, error, size);
+}
+
+const struct receiver file_receiver = {
+    .name = "file",
+    .prepare = make_folder,
+    .finish = remove_folder,
+    .open = file_open,
+    .write = file_write,
+    .raise = file_raise,
+    .read = file_read,
+    .highest = file_highest,
+};
 
 /* --- A file without a fence ------------------------------------------------------------------ */
 
@@ -230,5 +274,22 @@ static bool plain_highest(uint64_t *ret_highest)
     return true;
 }
 
-const struct receiver plain_receiver = { "unfenced",  make_folder, remove_folder, file_open,
-                                         plain_write, plain_read,  plain_highest, true };
+static int plain_raise(uint64_t token, char *error, size_t size)
+{
+    (void)token;
+    (void)error;
+    (void)size;
+    return 0;
+}
+
+const struct receiver plain_receiver = {
+    .name = "unfenced",
+    .prepare = make_folder,
+    .finish = remove_folder,
+    .open = file_open,
+    .write = plain_write,
+    .raise = plain_raise,
+    .read = plain_read,
+    .highest = plain_highest,
+    .unfenced = true,
+};

@@ -138,6 +138,8 @@ static void judge_record(void *arg, uint64_t token, unsigned writer, unsigned n)
 {
     struct judge *judge = arg;
 
+    if (writer == STORY_WRITER)
+        return;
     judge->records++;
     if (writer >= writers || n >= writes_each) {
         judge->wrong = "a record that nobody wrote";
@@ -233,7 +235,8 @@ static bool run(const struct receiver *receiver, struct tn_prng *prng)
     shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return false;
-    atomic_store(&shared->issued, 1);
+    /* Higher than the tokens of the story. */
+    atomic_store(&shared->issued, 1000);
     tenure_ns began = tn_boottime();
     bool good = run_writers(receiver, prng, &kills);
     tenure_ns took = tn_boottime() - began;
@@ -279,7 +282,10 @@ int main(int argc, char **argv)
             printf("SKIP fences/%s: %s\n", receivers[i]->name, why);
             skipped++;
         } else {
-            bool good = run(receivers[i], &prng);
+            bool good = tell_story(receivers[i]);
+            passed += good;
+            failed += !good;
+            good = run(receivers[i], &prng);
             passed += good;
             failed += !good;
         }

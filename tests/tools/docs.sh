@@ -88,7 +88,8 @@ code_words() {
 check_names() {
     documents "$1" | while read -r file; do
         code_words "$1/$file" | while read -r name; do
-            (cd "$1" && grep -rqswF -e "$name" --include='*.[ch]' src sim include) ||
+            (cd "$1" && grep -rqswF -e "$name" --include='*.[ch]' --include='*.lua' \
+                --include='*.sql' src sim include) ||
                 echo "$file: the code has no $name"
         done
     done
@@ -105,6 +106,56 @@ check_all() {
 t_case "the documents are whole"
 check_all "$TENURE_ROOT" >"$t_dir/found"
 t_refute "$(cat "$t_dir/found")" [ -s "$t_dir/found" ]
+
+# public_functions ROOT: what the public headers export.
+public_functions() {
+    cat "$1"/include/tenure/*.h | tr '\n' ' ' | grep -Eo 'TENURE_API[^;(]*\(' |
+        grep -Eo 'tenure_[a-z_0-9]+\($' | tr -d '(' | sort -u
+}
+
+# check_pages ROOT: each public function is named by one page of the manual, which says how it is
+# called, and each name there is a function.
+check_pages() {
+    public_functions "$1" >"$t_dir/functions"
+    [ -s "$t_dir/functions" ] || echo "include/tenure: no function found"
+    while read -r function; do
+        page=$(cd "$1" && grep -lE "^\.Nm $function( ,)?\$" man/*.3)
+        if [ -z "$page" ]; then
+            echo "man: no page for $function"
+        elif ! grep -qE "^\.F[no] $function( |\$)" "$1/$page"; then
+            echo "$page: does not say how $function is called"
+        fi
+    done <"$t_dir/functions"
+    grep -hEo '^\.Nm tenure_[a-z_]+' "$1"/man/*.3 | cut -d' ' -f2 | sort |
+        comm -23 - "$t_dir/functions" | sed 's/^/man: there is no function /'
+}
+
+t_case "every public function has a page of the manual"
+check_pages "$TENURE_ROOT" >"$t_dir/found"
+t_refute "$(cat "$t_dir/found")" [ -s "$t_dir/found" ]
+
+t_case "a missing page is found"
+mkdir -p "$t_dir/pages/man" "$t_dir/pages/include/tenure"
+printf 'TENURE_API int tenure_a(void);\nTENURE_API TENURE_MUST_USE int\ntenure_b(int);\n' \
+    >"$t_dir/pages/include/tenure/x.h"
+printf '.Nm tenure_a ,\n.Nm tenure_c\n.Fn tenure_a void\n' >"$t_dir/pages/man/x.3"
+check_pages "$t_dir/pages" >"$t_dir/found"
+t_check "no page: $(cat "$t_dir/found")" grep -qx 'man: no page for tenure_b' "$t_dir/found"
+t_check "no function" grep -qx 'man: there is no function tenure_c' "$t_dir/found"
+t_check "nothing else" [ "$(wc -l <"$t_dir/found")" -eq 2 ]
+
+t_case "the manual is well-formed"
+if command -v mandoc >/dev/null; then
+    for page in "$TENURE_ROOT"/man/*.[13]; do
+        t_run mandoc -T lint -W warning "$page"
+        t_check "$(cat "$t_out" "$t_err")" [ "$t_status" -eq 0 ]
+    done
+    printf '.Dd November 16, 2026\n.Dt X 3\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Bl -tag\n' >"$t_dir/bad.3"
+    t_run mandoc -T lint -W warning "$t_dir/bad.3"
+    t_check "a list without an end is found" [ "$t_status" -ne 0 ]
+else
+    t_skip "there is no mandoc"
+fi
 
 t_case "something was looked at"
 documents "$TENURE_ROOT" >"$t_dir/documents"

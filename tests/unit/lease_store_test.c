@@ -1,4 +1,6 @@
 /* lease_store_test.c - the lease table's records: limits, forgetting, iteration, growth. */
+#include "base/prng.h" /* Before the script, whose `result` it would shadow. */
+
 #include "tests/unit/table_script.h"
 
 #include <stdio.h>
@@ -124,7 +126,7 @@ TEST(names_that_do_not_fit_into_the_text_are_refused)
     start_small(2, 8, 4, 64);
     CHECK_STR(opens_unnamed(0, 'A'), "ok");
     CHECK_STR(acquires(1, 'A', 1, "x"), "granted 1; x held 1");
-    (void)acquires(2, 'A', 2, name_of('y', 33));
+    (void)acquires(2, 'A', 2, name_of('y', 49));
     CHECK(result.answer == TN_ANSWER_FULL);
     (void)acquires(2, 'A', 2, name_of('y', 32));
     CHECK(result.answer == TN_ANSWER_GRANTED);
@@ -179,6 +181,97 @@ TEST(text_is_used_again_by_names_of_its_size)
             CHECK(result.answer == TN_ANSWER_RELEASED);
         }
     }
+}
+
+TEST(freed_text_scattered_between_names_is_gathered_for_a_longer_one)
+{
+    char name[32];
+
+    start_small(2, 32, 4, 16 * 20);
+    CHECK_STR(opens(0, 'A'), "ok");
+    for (unsigned i = 0; i < 19; i++) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        (void)acquires(1, 'A', 1, name);
+        CHECK(result.answer == TN_ANSWER_GRANTED);
+    }
+    (void)acquires(2, 'A', 1, name_of('y', 100));
+    CHECK(result.answer == TN_ANSWER_FULL);
+    for (unsigned i = 0; i < 14; i += 2) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        (void)releases(3, 'A', 1, name, i + 1);
+        CHECK(result.answer == TN_ANSWER_RELEASED);
+    }
+    (void)acquires(4, 'A', 1, name_of('y', 112));
+    CHECK(result.answer == TN_ANSWER_GRANTED);
+    (void)acquires(4, 'A', 1, "one-more");
+    CHECK(result.answer == TN_ANSWER_FULL);
+    for (unsigned i = 1; i < 19; i += i < 14 ? 2 : 1) {
+        struct tn_lease_view view;
+        (void)snprintf(name, sizeof name, "n%u", i);
+        (void)reads(5, name);
+        CHECK(result.answer == TN_ANSWER_HELD);
+        CHECK_EQ_U64(result.token, i + 1);
+        tn_table_lease(table, result.lease, &view);
+        CHECK_MEM(view.name, name, view.name_len);
+        CHECK_MEM(view.label, "host-1", 6);
+    }
+}
+
+/* Names of any length come and go in a table that could hold all of them; none may be refused. */
+TEST(names_of_mixed_lengths_fit_as_long_as_their_sum_does)
+{
+    enum { NAMES = 40 };
+    uint64_t tokens[NAMES] = { 0 };
+    uint32_t lens[NAMES];
+    int terms[NAMES];
+    uint32_t units = 0;
+    struct tn_prng prng;
+
+    start_small(2, NAMES, 4, 16 * 256);
+    tn_prng_seed(&prng, 11);
+    CHECK_STR(opens_unnamed(0, 'A'), "ok");
+    for (int step = 0; step < 20000; step++) {
+        uint32_t i = (uint32_t)tn_prng_below(&prng, NAMES);
+        uint32_t len = 1 + (uint32_t)tn_prng_below(&prng, tn_prng_below(&prng, 2) == 0 ? 20 : 250);
+        uint32_t wanted = (len + 15) / 16;
+        if (tokens[i] != 0) {
+            (void)releases(1, 'A', terms[i], name_of((char)('A' + i), lens[i]), tokens[i]);
+            CHECK(result.answer == TN_ANSWER_RELEASED);
+            units -= (lens[i] + 15) / 16;
+            tokens[i] = 0;
+        } else if (units + wanted <= 240) { /* A sixteenth may stay unused. */
+            terms[i] = 1 + step % 200;
+            (void)acquires(1, 'A', terms[i], name_of((char)('A' + i), len));
+            CHECK(result.answer == TN_ANSWER_GRANTED);
+            tokens[i] = result.token;
+            lens[i] = len;
+            units += wanted;
+        }
+    }
+    CHECK(tn_table_token(table) > 5000);
+}
+
+TEST(the_end_of_a_session_is_told_to_who_wants_to_know)
+{
+    start_with((struct tn_table_limits) { .sessions = 4,
+                                          .leases = 4,
+                                          .waiters = 4,
+                                          .text_bytes = 1024,
+                                          .tells_ends = true,
+                                          .hash_key = { 3, 4 } });
+    CHECK_STR(opens(0, 'A'), "ok");
+    CHECK_STR(opens(0, 'B'), "ok");
+    CHECK_STR(acquires(1, 'A', 1, "x"), "granted 1; x held 1");
+    tn_table_step(table, TN_MS(2),
+                  &(struct tn_op) { .kind = TN_OP_CLOSE, .session = secret_of('A') }, &result);
+    CHECK_EQ_U64(result.count, 2);
+    CHECK(result.list[0].kind == TN_NOTICE_CHANGED);
+    CHECK(result.list[1].kind == TN_NOTICE_ENDED);
+    CHECK_EQ_U64(result.list[1].session.bytes[0], 'A');
+    tn_table_step(table, TN_MS(10000), &(struct tn_op) { .kind = TN_OP_TICK }, &result);
+    CHECK_EQ_U64(result.count, 1);
+    CHECK(result.list[0].kind == TN_NOTICE_ENDED);
+    CHECK_EQ_U64(result.list[0].session.bytes[0], 'B');
 }
 
 TEST(a_table_too_small_for_anything_is_our_bug)

@@ -1,0 +1,110 @@
+/* gate.c - `tenure gate`: refuses HTTP requests with a stale token, in front of a server.
+ *
+ * Happy path: the fences are opened, the address is listened on, one line says so, and requests are
+ * served until SIGTERM or SIGINT. What can fail: the options (64), the file and the address (69,
+ * 77). */
+#include "gate/gate.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/name.h"
+#include "base/time.h"
+#include "cli/cli.h"
+
+static const char about[] =
+    "Stands in front of an HTTP server and forwards only what carries a current token:\n"
+    "  Fence-Token: 34      missing 428, malformed or there twice 400, stale 412\n"
+    "The resource is the first segment of the path, or the field Fence-Resource. Requests that "
+    "only\n"
+    "read pass without a token. A higher token is let in when the older requests have ended.\n";
+
+static const char after[] =
+    "Examples:\n"
+    "  tenure gate --upstream http://127.0.0.1:8080 --fences /var/lib/gate.db\n"
+    "      then: curl -X POST -H \"Fence-Token: $TENURE_TOKEN\" http://127.0.0.1:7423/orders/7\n"
+    "  tenure run orders --fence http://127.0.0.1:7423#orders -- ./leader\n"
+    "      shuts out all older leaders before the command starts\n"
+    "  tenure gate --fences /var/lib/gate.db\n"
+    "      only answers whether a token is good, for nginx: see examples/nginx.conf\n"
+    "\n"
+    "Exit status: 0 after SIGTERM or SIGINT, 64 bad usage, 69 the address or the file cannot be\n"
+    "used, 77 not permitted.\n";
+
+static int check(const struct tn_gate_options *options)
+{
+    const char *reason;
+
+    if (options->fences == NULL)
+        return tn_cli_fail(TN_EXIT_USAGE, "gate",
+                           "--fences is missing: the file in which the tokens are kept");
+    if (options->resource != NULL &&
+        tn_name_check(options->resource, strlen(options->resource), &reason) < 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "gate", "--resource: %s", reason);
+    return -1;
+}
+
+static int fail(int rc, const char *text)
+{
+    int status = TN_EXIT_UNAVAILABLE;
+
+    if (rc == TENURE_E_DENIED)
+        status = TN_EXIT_DENIED;
+    else if (rc == TENURE_E_INVALID || rc == TENURE_E_UNSUPPORTED)
+        status = TN_EXIT_USAGE;
+    return tn_cli_fail(status, "gate", "%s", text);
+}
+
+/* The signals are blocked before the threads begin, so that all of them have them blocked. */
+static int serve(const struct tn_gate_options *options)
+{
+    struct tn_gate *gate = NULL;
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text error;
+    sigset_t signals;
+    int number;
+
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &signals, NULL);
+    tn_text_init(&error, buf, sizeof buf);
+    int rc = tn_gate_open(options, &gate, &error);
+    if (rc < 0)
+        return fail(rc, buf);
+    printf("listening on port %d\n", tn_gate_port(gate));
+    (void)fflush(stdout);
+    (void)sigwait(&signals, &number);
+    tn_gate_close(gate);
+    return TN_EXIT_OK;
+}
+
+int tn_cli_gate(int argc, char **argv)
+{
+    static const char *const ways[] = { "path", "header", NULL };
+    struct tn_gate_options gate = { .listen = "127.0.0.1:7423", .timeout = TN_SEC(30) };
+    int by = TN_GATE_BY_PATH;
+    struct tn_option options[] = {
+        TN_STRING("upstream", 0, &gate.upstream, "URL", NULL,
+                  "the server: http://HOST[:PORT]; without it nothing is forwarded"),
+        TN_STRING("fences", 0, &gate.fences, "FILE", NULL, "where the tokens are kept"),
+        TN_STRING("listen", 0, &gate.listen, "HOST:PORT", "127.0.0.1:7423", "where to listen"),
+        TN_CHOICE("by", 0, &by, ways, "WAY", "path", "where the resource is"),
+        TN_STRING("resource", 0, &gate.resource, "RESOURCE", NULL,
+                  "the resource of all requests, in place of --by"),
+        TN_FLAG("all", 0, &gate.all, "requests that only read need a token, too"),
+        TN_DURATION("timeout", 0, &gate.timeout, TN_MS(10), TN_SEC(3600), "30s",
+                    "how long the server may take"),
+    };
+    struct tn_command command = { .verb = "gate",
+                                  .about = about,
+                                  .after = after,
+                                  .options = options,
+                                  .option_count = sizeof options / sizeof options[0] };
+
+    int status = tn_cli_options(&command, argc, argv);
+    gate.by = (enum tn_gate_by)by;
+    if (status < 0)
+        status = check(&gate);
+    return status >= 0 ? status : serve(&gate);
+}

@@ -1,0 +1,293 @@
+/* acl.c - the rules of acl.h. A file has tens of lines, so they are looked through one by one. */
+#define _GNU_SOURCE /* getline */
+#include "daemon/acl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/name.h"
+#include "base/secret.h"
+#include "base/sha256.h"
+#include "runtime/random.h"
+
+enum { SALT_BYTES = 16, WORDS = 5, LINES_MAX = 10000 };
+
+struct user {
+    char name[TN_USER_MAX + 1];
+    uint8_t salt[SALT_BYTES];
+    uint8_t hash[TN_SHA256_SIZE];
+};
+
+struct rule {
+    char user[TN_USER_MAX + 1];
+    enum tn_right right;
+    char pattern[TN_NAME_MAX + 3];
+};
+
+struct tn_acl {
+    struct user *users;
+    size_t user_count;
+    struct rule *rules;
+    size_t rule_count;
+};
+
+void tn_acl_free(struct tn_acl *acl)
+{
+    if (acl == NULL)
+        return;
+    free(acl->users);
+    free(acl->rules);
+    free(acl);
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+static bool parse_hex(const char *text, size_t bytes, uint8_t *ret_bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned byte;
+        if (strspn(text + 2 * i, "0123456789abcdef") < 2 || sscanf(text + 2 * i, "%2x", &byte) != 1)
+            return false;
+        ret_bytes[i] = (uint8_t)byte;
+    }
+    return true;
+}
+
+static bool is_user(const char *name)
+{
+    size_t len = strlen(name);
+    return len >= 1 && len <= TN_USER_MAX && tn_name_check(name, len, NULL) == 0;
+}
+
+/* Returns what is wrong, or NULL. */
+static const char *add_user(struct tn_acl *acl, char *const *words, size_t count)
+{
+    struct user user = { 0 };
+
+    if (count != 3 || !is_user(words[1]))
+        return "expected: user NAME sha256:SALT:HASH";
+    if (strlen(words[2]) != 7 + 32 + 1 + 64 || strncmp(words[2], "sha256:", 7) != 0 ||
+        words[2][39] != ':' || !parse_hex(words[2] + 7, SALT_BYTES, user.salt) ||
+        !parse_hex(words[2] + 40, TN_SHA256_SIZE, user.hash))
+        return "not a line that tenured --new-secret prints";
+    for (size_t i = 0; i < acl->user_count; i++)
+        if (strcmp(acl->users[i].name, words[1]) == 0)
+            return "the user is there already";
+    (void)snprintf(user.name, sizeof user.name, "%s", words[1]);
+    struct user *larger = realloc(acl->users, (acl->user_count + 1) * sizeof *larger);
+    if (larger == NULL)
+        return "no memory";
+    acl->users = larger;
+    acl->users[acl->user_count++] = user;
+    return NULL;
+}
+
+/* A name, prefix and "/" and a star, or a star. */
+static bool is_pattern(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (strcmp(text, "*") == 0)
+        return true;
+    if (len > 2 && strcmp(text + len - 2, "/*") == 0)
+        len -= 2;
+    return tn_name_check(text, len, NULL) == 0;
+}
+
+static const char *add_rule(struct tn_acl *acl, char *const *words, size_t count)
+{
+    static const char *const rights[] = { "observe", "acquire", "admin" };
+    struct rule rule = { .right = TN_OBSERVE };
+    size_t right = 0;
+
+    if (count != 4 || !is_user(words[1]))
+        return "expected: allow NAME observe|acquire|admin PATTERN";
+    while (right < 3 && strcmp(words[2], rights[right]) != 0)
+        right++;
+    if (right == 3)
+        return "a right is observe, acquire or admin";
+    if (!is_pattern(words[3]))
+        return "a pattern is a name, PREFIX/* or *";
+    rule.right = (enum tn_right)right;
+    (void)snprintf(rule.user, sizeof rule.user, "%s", words[1]);
+    (void)snprintf(rule.pattern, sizeof rule.pattern, "%s", words[3]);
+    struct rule *larger = realloc(acl->rules, (acl->rule_count + 1) * sizeof *larger);
+    if (larger == NULL)
+        return "no memory";
+    acl->rules = larger;
+    acl->rules[acl->rule_count++] = rule;
+    return NULL;
+}
+
+static const char *add_line(struct tn_acl *acl, char *line)
+{
+    static const char blanks[] = " \t\r\n";
+    char *words[WORDS];
+    size_t count = 0;
+
+    line[strcspn(line, "#")] = 0;
+    for (char *at = line + strspn(line, blanks); *at != 0; at += strspn(at, blanks)) {
+        size_t len = strcspn(at, blanks);
+        if (count == WORDS)
+            return "too many words";
+        words[count++] = at;
+        at += len;
+        if (*at != 0)
+            *at++ = 0;
+    }
+    if (count == 0)
+        return NULL;
+    if (strcmp(words[0], "user") == 0)
+        return add_user(acl, words, count);
+    if (strcmp(words[0], "allow") == 0)
+        return add_rule(acl, words, count);
+    return "a line begins with user, allow or #";
+}
+
+static int check_file(int fd, const char *path, struct tn_text *reterr)
+{
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        tn_text_addf(reterr, "%s: %s", path, strerror(errno));
+        return errno == EACCES ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
+    }
+    if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022) != 0) {
+        tn_text_addf(reterr, "%s: must belong to this user or root, and be writable by no other",
+                     path);
+        return TENURE_E_DENIED;
+    }
+    return 0;
+}
+
+static int read_lines(struct tn_acl *acl, FILE *file, const char *path, struct tn_text *reterr)
+{
+    char *line = NULL;
+    size_t size = 0;
+    unsigned number = 0;
+    int rc = 0;
+
+    while (rc == 0 && getline(&line, &size, file) >= 0) {
+        const char *why = ++number > LINES_MAX ? "too many lines" : add_line(acl, line);
+        if (why != NULL) {
+            tn_text_addf(reterr, "%s:%u: %s", path, number, why);
+            rc = TENURE_E_INVALID;
+        }
+    }
+    free(line);
+    return rc;
+}
+
+int tn_acl_load(const char *path, struct tn_acl **ret_acl, struct tn_text *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = check_file(fd, path, reterr);
+    FILE *file = rc == 0 ? fdopen(fd, "r") : NULL;
+    struct tn_acl *acl = calloc(1, sizeof *acl);
+
+    if (rc == 0 && (file == NULL || acl == NULL))
+        rc = TENURE_E_NOMEM;
+    if (rc == 0)
+        rc = read_lines(acl, file, path, reterr);
+    if (file != NULL)
+        (void)fclose(file);
+    else if (fd >= 0)
+        (void)close(fd);
+    if (rc != 0) {
+        tn_acl_free(acl);
+        return rc;
+    }
+    *ret_acl = acl;
+    return 0;
+}
+
+/* --- Asking ----------------------------------------------------------------------------------- */
+
+static void hash_secret(const uint8_t salt[SALT_BYTES], const char *secret, size_t len,
+                        uint8_t ret_hash[TN_SHA256_SIZE])
+{
+    uint8_t both[SALT_BYTES + 128] = { 0 };
+
+    len = len <= 128 ? len : 128;
+    memcpy(both, salt, SALT_BYTES);
+    memcpy(both + SALT_BYTES, secret, len);
+    tn_sha256(both, SALT_BYTES + len, ret_hash);
+}
+
+bool tn_acl_knows(const struct tn_acl *acl, const char *user, const char *secret, size_t len)
+{
+    static const struct user nobody;
+    const struct user *found = &nobody;
+    uint8_t hash[TN_SHA256_SIZE];
+    unsigned difference = len > 128;
+
+    for (size_t i = 0; i < acl->user_count; i++)
+        if (strcmp(acl->users[i].name, user) == 0)
+            found = &acl->users[i];
+    hash_secret(found->salt, secret, len, hash);
+    for (size_t i = 0; i < sizeof hash; i++)
+        difference |= (unsigned)(hash[i] ^ found->hash[i]);
+    return difference == 0 && found != &nobody;
+}
+
+/* Whether @pattern covers the name or narrower pattern @name. */
+static bool covers(const char *pattern, const char *name, size_t len)
+{
+    size_t pattern_len = strlen(pattern);
+
+    if (strcmp(pattern, "*") == 0)
+        return true;
+    if (pattern[pattern_len - 1] == '*') /* "a/" and a star covers what begins with "a/". */
+        return len > pattern_len - 1 && memcmp(pattern, name, pattern_len - 1) == 0;
+    return len == pattern_len && memcmp(pattern, name, len) == 0;
+}
+
+bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right right,
+                   const char *name, size_t len)
+{
+    for (size_t i = 0; i < acl->rule_count; i++) {
+        const struct rule *rule = &acl->rules[i];
+        if (rule->right >= right && strcmp(rule->user, user) == 0 &&
+            covers(rule->pattern, name, len))
+            return true;
+    }
+    return false;
+}
+
+bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_right right)
+{
+    for (size_t i = 0; i < acl->rule_count; i++)
+        if (acl->rules[i].right >= right && strcmp(acl->rules[i].user, user) == 0)
+            return true;
+    return false;
+}
+
+static void add_hex(struct tn_text *text, const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        tn_text_addf(text, "%02x", bytes[i]);
+}
+
+int tn_acl_new_secret(const char *user, struct tn_text *ret_secret, struct tn_text *ret_line)
+{
+    struct tn_secret secret;
+    struct tn_secret salt;
+    uint8_t hash[TN_SHA256_SIZE];
+
+    if (!is_user(user))
+        return TENURE_E_INVALID;
+    if (tn_random_secret(&secret) != 0 || tn_random_secret(&salt) != 0)
+        return TENURE_E_UNSUPPORTED;
+    add_hex(ret_secret, secret.bytes, sizeof secret.bytes);
+    hash_secret(salt.bytes, tn_text_str(ret_secret), ret_secret->len, hash);
+    tn_text_addf(ret_line, "user %s sha256:", user);
+    add_hex(ret_line, salt.bytes, sizeof salt.bytes);
+    tn_text_add(ret_line, ":");
+    add_hex(ret_line, hash, sizeof hash);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* acl.h - who may do what with which names: read from a file, deny by default.
+ *
+ *     # comment
+ *     user  NAME  sha256:SALT:HASH        as `tenured --new-secret NAME` prints it
+ *     allow NAME  observe|acquire|admin  PATTERN
+ *
+ * A pattern is a name, "prefix" + "/" + star for all below it (whole segments), or a star. A right
+ * includes those before it. Secrets are random, 128 bits, so that one round of a salted hash is
+ * enough to keep them; they are compared in constant time.
+ * Threads: one at a time. */
+#ifndef TN_DAEMON_ACL_H
+#define TN_DAEMON_ACL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "tenure/error.h"
+
+#define TN_USER_MAX 32
+
+enum tn_right { TN_OBSERVE, TN_ACQUIRE, TN_ADMIN };
+
+struct tn_acl;
+
+/* Read @path, which must belong to this user or root and be writable by nobody else. Returns 0, or
+ * an error with a line in @reterr: "PATH:LINE: ...". */
+TENURE_MUST_USE int tn_acl_load(const char *path, struct tn_acl **ret_acl, struct tn_text *reterr);
+void tn_acl_free(struct tn_acl *acl);
+
+/* Whether @secret is that of @user. Takes as long for a user that there is not. */
+bool tn_acl_knows(const struct tn_acl *acl, const char *user, const char *secret, size_t len);
+
+/* Whether @user, which may be "", has the right to @name, or to all that a pattern covers. */
+bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right right,
+                   const char *name, size_t len);
+/* To anything at all. */
+bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_right right);
+
+/* A new secret for @user: what the user keeps, and the line for the file. Returns 0,
+ * TENURE_E_INVALID (no name for a user) or TENURE_E_UNSUPPORTED. */
+TENURE_MUST_USE int tn_acl_new_secret(const char *user, struct tn_text *ret_secret,
+                                      struct tn_text *ret_line);
+
+#endif

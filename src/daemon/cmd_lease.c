@@ -1,0 +1,360 @@
+/* cmd_lease.c - LEASE ACQUIRE, RELEASE, GET, LIST and their forms for many; REVOKE and TOKEN. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "daemon/server.h"
+
+#define LIST_MAX 1000
+#define WAIT_MAX_MS UINT64_C(86400000)
+
+#define ACQUIRE_USAGE "LEASE ACQUIRE SESSION TERM|* NAME [WAIT MS|QUEUE]"
+#define LIST_USAGE "LEASE LIST CURSOR [PREFIX TEXT] [COUNT N]"
+
+static void take_name(const struct tn_call *call, uint32_t index, struct tn_op *op)
+{
+    op->name = call->words[index].bytes;
+    op->name_len = call->words[index].len;
+}
+
+/* --- Acquire ---------------------------------------------------------------------------------- */
+
+static void reply_granted(struct tn_call *call, uint64_t token, const char *term_text)
+{
+    struct tn_resp_out *out = tn_reply(call, 4 * TN_RESP_HEAD_MAX + 64);
+
+    if (out == NULL)
+        return;
+    tn_resp_put_array(out, 3);
+    tn_resp_put_text(out, "granted");
+    tn_resp_put_u64(out, token);
+    tn_resp_put_bulk(out, term_text, 32);
+}
+
+/* [held|queued, token, holder, remaining_ms] */
+static void reply_held(struct tn_call *call, const char *word, uint32_t lease)
+{
+    struct tn_resp_out *out = tn_reply(call, 5 * TN_RESP_HEAD_MAX + 300);
+    struct tn_lease_view view;
+
+    if (out == NULL)
+        return;
+    tn_table_lease(call->server->state.table, lease, &view);
+    tn_resp_put_array(out, 4);
+    tn_resp_put_text(out, word);
+    tn_resp_put_u64(out, view.token);
+    tn_resp_put_bulk(out, view.label, view.label_len);
+    tn_resp_put_int(out, view.remaining / TN_MS(1));
+}
+
+struct acquire {
+    struct tn_op op;
+    char term_text[32];
+    bool block;
+    uint64_t wait_ms;
+};
+
+static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t index)
+{
+    struct tn_result result;
+
+    if (!tn_word_name(call, index, "NAME") || !tn_may_word(call, TN_ACQUIRE, index))
+        return;
+    take_name(call, index, &how->op);
+    tn_server_step(call->server, &how->op, &result);
+    switch (result.answer) {
+    case TN_ANSWER_GRANTED:
+        call->server->count.grants++;
+        reply_granted(call, result.token, how->term_text);
+        break;
+    case TN_ANSWER_HELD:
+        reply_held(call, "held", result.lease);
+        break;
+    case TN_ANSWER_QUEUED:
+        if (!how->block)
+            reply_held(call, "queued", result.lease);
+        else if (!tn_wait_begin(call->conn, &how->op, how->term_text, how->wait_ms))
+            tn_reply_error(call, "UNAVAILABLE no memory; ask again");
+        break;
+    case TN_ANSWER_OK:
+    case TN_ANSWER_FREE:
+    case TN_ANSWER_RELEASED:
+    case TN_ANSWER_STALE:
+    case TN_ANSWER_DENIED:
+    case TN_ANSWER_GONE:
+    case TN_ANSWER_FULL:
+        tn_reply_answer(call, result.answer);
+    }
+}
+
+static void do_acquire(struct tn_call *call)
+{
+    struct acquire how = { .op = { .kind = TN_OP_ACQUIRE } };
+
+    if (!tn_word_count(call, 5, 7, ACQUIRE_USAGE))
+        return;
+    if (call->count == 6 && tn_resp_is(&call->words[5], "QUEUE")) {
+        how.op.wait = true;
+    } else if (call->count == 7 && tn_resp_is(&call->words[5], "WAIT")) {
+        how.op.wait = how.block = true;
+        if (!tn_word_u64(call, 6, "WAIT", &how.wait_ms))
+            return;
+        if (how.wait_ms > WAIT_MAX_MS) {
+            tn_reply_error(call, "ERR WAIT at most %" PRIu64 " ms; 0 is for ever", WAIT_MAX_MS);
+            return;
+        }
+    } else if (call->count != 5) {
+        tn_reply_error(call, "ERR usage: " ACQUIRE_USAGE);
+        return;
+    }
+    if (tn_word_secret(call, 2, 's', &how.op.session, NULL) &&
+        tn_word_secret(call, 3, 't', &how.op.term, how.term_text) && tn_may_write(call))
+        acquire_one(call, &how, 4);
+}
+
+static void do_acquire_many(struct tn_call *call)
+{
+    struct acquire how = { .op = { .kind = TN_OP_ACQUIRE } };
+    struct tn_resp_out *out;
+
+    if (!tn_word_count(call, 5, TN_WORDS_MAX, "LEASE MACQUIRE SESSION TERM|* NAME ...") ||
+        !tn_word_secret(call, 2, 's', &how.op.session, NULL) ||
+        !tn_word_secret(call, 3, 't', &how.op.term, how.term_text) || !tn_may_write(call))
+        return;
+    out = tn_reply(call, TN_RESP_HEAD_MAX);
+    if (out != NULL)
+        tn_resp_put_array(out, call->count - 4);
+    for (uint32_t i = 4; i < call->count; i++)
+        acquire_one(call, &how, i);
+}
+
+/* --- Release ---------------------------------------------------------------------------------- */
+
+static void release_one(struct tn_call *call, struct tn_op *op, uint32_t index)
+{
+    struct tn_result result;
+    struct tn_resp_out *out;
+
+    if (!tn_word_name(call, index, "NAME") || !tn_may_word(call, TN_ACQUIRE, index) ||
+        !tn_word_u64(call, index + 1, "TOKEN", &op->token))
+        return;
+    take_name(call, index, op);
+    tn_server_step(call->server, op, &result);
+    if (result.answer != TN_ANSWER_RELEASED) {
+        tn_reply_answer(call, result.answer);
+        return;
+    }
+    out = tn_reply(call, TN_RESP_HEAD_MAX);
+    if (out != NULL)
+        tn_resp_put_simple(out, "RELEASED");
+}
+
+static void do_release(struct tn_call *call, bool many)
+{
+    struct tn_op op = { .kind = TN_OP_RELEASE };
+    uint32_t most = many ? TN_WORDS_MAX : 6;
+    struct tn_resp_out *out;
+
+    if (call->count % 2 != 0)
+        call->count = 0; /* Names and tokens come in pairs. */
+    if (!tn_word_count(call, 6, most, "LEASE [M]RELEASE SESSION TERM NAME TOKEN ...") ||
+        !tn_word_secret(call, 2, 's', &op.session, NULL) ||
+        !tn_word_secret(call, 3, 't', &op.term, NULL) || !tn_may_write(call))
+        return;
+    if (many) {
+        out = tn_reply(call, TN_RESP_HEAD_MAX);
+        if (out != NULL)
+            tn_resp_put_array(out, (call->count - 4) / 2);
+    }
+    for (uint32_t i = 4; i < call->count; i += 2)
+        release_one(call, &op, i);
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+static void put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
+                      const struct tn_resp_word *name)
+{
+    char term[32];
+
+    tn_resp_put_map(out, view->session != NULL ? 8 : 3);
+    tn_resp_put_text(out, "name");
+    tn_resp_put_bulk(out, name->bytes, name->len);
+    tn_resp_put_text(out, "state");
+    if (view->session == NULL)
+        tn_resp_put_text(out, "free");
+    else
+        tn_resp_put_text(out, view->revoked ? "revoked" : "held");
+    tn_resp_put_text(out, "token");
+    tn_resp_put_u64(out, view->token);
+    if (view->session == NULL)
+        return;
+    tn_resp_put_text(out, "holder");
+    tn_resp_put_bulk(out, view->label, view->label_len);
+    tn_resp_put_text(out, "ttl_ms");
+    tn_resp_put_int(out, view->ttl / TN_MS(1));
+    tn_resp_put_text(out, "remaining_ms");
+    tn_resp_put_int(out, view->remaining / TN_MS(1));
+    tn_resp_put_text(out, "beat");
+    tn_resp_put_u64(out, view->beat);
+    tn_resp_put_text(out, "term");
+    tn_secret_text(view->term, term);
+    tn_resp_put_bulk(out, term, sizeof term);
+}
+
+static void do_get(struct tn_call *call)
+{
+    struct tn_op op = { .kind = TN_OP_READ };
+    struct tn_lease_view view = { 0 };
+    struct tn_result result;
+    struct tn_resp_out *out;
+
+    if (!tn_word_count(call, 3, 3, "LEASE GET NAME") || !tn_word_name(call, 2, "NAME") ||
+        !tn_may_word(call, TN_OBSERVE, 2))
+        return;
+    take_name(call, 2, &op);
+    tn_server_step(call->server, &op, &result);
+    if (result.lease != 0)
+        tn_table_lease(call->server->state.table, result.lease, &view);
+    out = tn_reply(call, 2048);
+    if (out != NULL)
+        put_lease(out, &view, &call->words[2]);
+}
+
+struct listing {
+    uint64_t cursor, count;
+    const struct tn_resp_word *prefix;
+};
+
+static bool read_listing(struct tn_call *call, struct listing *ret)
+{
+    if (!tn_word_count(call, 3, 7, LIST_USAGE) || !tn_word_u64(call, 2, "CURSOR", &ret->cursor))
+        return false;
+    for (uint32_t i = 3; i < call->count; i += 2) {
+        if (i + 1 < call->count && tn_resp_is(&call->words[i], "PREFIX")) {
+            ret->prefix = &call->words[i + 1];
+        } else if (i + 1 < call->count && tn_resp_is(&call->words[i], "COUNT")) {
+            if (!tn_word_u64(call, i + 1, "COUNT", &ret->count))
+                return false;
+        } else {
+            tn_reply_error(call, "ERR usage: " LIST_USAGE);
+            return false;
+        }
+    }
+    if (ret->count < 1 || ret->count > LIST_MAX || ret->cursor > UINT32_MAX) {
+        tn_reply_error(call, "ERR COUNT from 1 to %d, and a CURSOR that a reply gave", LIST_MAX);
+        return false;
+    }
+    return true;
+}
+
+/* Looks at @count records from the cursor on and gives those with the prefix, as SCAN does: a page
+ * may be empty although more follow; cursor 0 is the end. */
+static void do_list(struct tn_call *call)
+{
+    struct listing list = { .count = 100 };
+    const struct tn_table *table = call->server->state.table;
+    uint32_t found[LIST_MAX];
+    uint32_t count = 0;
+    struct tn_resp_out *out;
+
+    if (!read_listing(call, &list) || !tn_may(call, TN_OBSERVE, NULL, 0))
+        return;
+    uint32_t lease = (uint32_t)list.cursor;
+    for (uint64_t i = 0; i < list.count; i++) {
+        struct tn_lease_view view;
+        lease = tn_table_next(table, lease);
+        if (lease == 0)
+            break;
+        tn_table_lease(table, lease, &view);
+        if (!tn_may_quietly(call, TN_OBSERVE, view.name, view.name_len))
+            continue;
+        if (list.prefix == NULL || (view.name_len >= list.prefix->len &&
+                                    memcmp(view.name, list.prefix->bytes, list.prefix->len) == 0))
+            found[count++] = lease;
+    }
+    out = tn_reply(call, 4 * TN_RESP_HEAD_MAX + (size_t)count * 800);
+    if (out == NULL)
+        return;
+    tn_resp_put_array(out, 2);
+    tn_resp_put_u64(out, lease);
+    tn_resp_put_array(out, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tn_lease_view view;
+        tn_table_lease(table, found[i], &view);
+        put_lease(out, &view, &(struct tn_resp_word) { view.name, view.name_len });
+    }
+}
+
+void tn_cmd_lease(struct tn_call *call)
+{
+    const struct tn_resp_word *verb = &call->words[1];
+
+    if (!tn_word_count(call, 2, TN_WORDS_MAX,
+                       "LEASE ACQUIRE|RELEASE|GET|LIST|MACQUIRE|MRELEASE ..."))
+        return;
+    if (tn_resp_is(verb, "ACQUIRE"))
+        do_acquire(call);
+    else if (tn_resp_is(verb, "RELEASE"))
+        do_release(call, false);
+    else if (tn_resp_is(verb, "GET"))
+        do_get(call);
+    else if (tn_resp_is(verb, "LIST"))
+        do_list(call);
+    else if (tn_resp_is(verb, "MACQUIRE"))
+        do_acquire_many(call);
+    else if (tn_resp_is(verb, "MRELEASE"))
+        do_release(call, true);
+    else
+        tn_reply_error(call, "ERR usage: LEASE ACQUIRE|RELEASE|GET|LIST|MACQUIRE|MRELEASE ...");
+}
+
+/* --- The operator's --------------------------------------------------------------------------- */
+
+static void reply_ok(struct tn_call *call)
+{
+    struct tn_resp_out *out = tn_reply(call, TN_RESP_HEAD_MAX);
+    if (out != NULL)
+        tn_resp_put_simple(out, "OK");
+}
+
+void tn_cmd_revoke(struct tn_call *call)
+{
+    struct tn_op op = { .kind = TN_OP_REVOKE };
+    struct tn_result result;
+
+    if (!tn_word_count(call, 2, 3, "REVOKE NAME [TOKEN]") || !tn_word_name(call, 1, "NAME") ||
+        !tn_may_word(call, TN_ADMIN, 1) ||
+        (call->count == 3 && !tn_word_u64(call, 2, "TOKEN", &op.token)) || !tn_may_write(call))
+        return;
+    take_name(call, 1, &op);
+    tn_server_step(call->server, &op, &result);
+    if (result.answer == TN_ANSWER_OK)
+        reply_ok(call);
+    else
+        tn_reply_error(call, "STALE not held, or not under that token");
+}
+
+void tn_cmd_token(struct tn_call *call)
+{
+    struct tn_op op = { .kind = TN_OP_RAISE };
+    struct tn_result result;
+    struct tn_resp_out *out;
+
+    if (!tn_word_count(call, 1, 3, "TOKEN [RAISE N]") ||
+        !tn_may(call, call->count > 1 ? TN_ADMIN : TN_OBSERVE, call->count > 1 ? "*" : NULL, 1))
+        return;
+    if (call->count == 3 && tn_resp_is(&call->words[1], "RAISE")) {
+        if (!tn_word_u64(call, 2, "N", &op.token) || !tn_may_write(call))
+            return;
+        if (op.token > tn_table_token(call->server->state.table))
+            tn_server_step(call->server, &op, &result);
+    } else if (call->count != 1) {
+        tn_reply_error(call, "ERR usage: TOKEN [RAISE N]");
+        return;
+    }
+    out = tn_reply(call, TN_RESP_HEAD_MAX);
+    if (out != NULL)
+        tn_resp_put_u64(out, tn_table_token(call->server->state.table));
+}

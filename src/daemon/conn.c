@@ -1,0 +1,342 @@
+/* conn.c - one peer: bytes in, commands carried out, replies gathered, and sent after the flush.
+ *
+ * Reading goes into one buffer that all connections share; only a command that is not all there is
+ * kept with its connection, so ten thousand silent peers cost next to nothing. */
+#define _GNU_SOURCE /* struct ucred */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "daemon/server.h"
+
+static const struct tn_resp_limits limits = { .frame_bytes = TN_FRAME_BYTES,
+                                              .word_bytes = TN_WORD_BYTES,
+                                              .words = TN_WORDS_MAX };
+
+/* --- Sending ---------------------------------------------------------------------------------- */
+
+void tn_conn_touch(struct tn_conn *conn)
+{
+    if (conn->dirty || conn->closing)
+        return;
+    conn->dirty = true;
+    conn->dirty_next = conn->server->dirty;
+    conn->server->dirty = conn;
+    conn->server->dirty_count++;
+}
+
+bool tn_conn_room(struct tn_conn *conn, size_t bytes)
+{
+    struct tn_resp_out *out = &conn->out;
+    size_t size = out->size > 0 ? out->size : 512;
+
+    if (conn->closing || out->full)
+        return false;
+    if (out->size - out->len >= bytes)
+        return true;
+    while (size - out->len < bytes)
+        size *= 2;
+    char *larger = size <= TN_OUT_MAX ? realloc(out->buf, size) : NULL;
+    if (larger == NULL) {
+        out->full = true; /* tn_conn_send will cut it off. */
+        tn_conn_touch(conn);
+        return false;
+    }
+    out->buf = larger;
+    out->size = size;
+    return true;
+}
+
+struct write_rest {
+    uv_write_t req;
+    struct tn_conn *conn;
+    char *bytes;
+};
+
+static void rest_written(uv_write_t *req, int status)
+{
+    struct write_rest *rest = (struct write_rest *)req;
+    struct tn_conn *conn = rest->conn;
+
+    conn->writing = false;
+    free(rest->bytes);
+    free(rest);
+    if (status < 0)
+        tn_conn_close(conn);
+    else if (conn->out.len > 0 || conn->quitting)
+        tn_conn_touch(conn);
+}
+
+/* The socket is full: let the loop send the @len bytes at @bytes, of which a copy is made. */
+static void send_rest(struct tn_conn *conn, const char *bytes, size_t len)
+{
+    struct write_rest *rest = malloc(sizeof *rest);
+    char *copy = malloc(len);
+
+    if (rest == NULL || copy == NULL) {
+        free(rest);
+        free(copy);
+        tn_conn_close(conn);
+        return;
+    }
+    memcpy(copy, bytes, len);
+    *rest = (struct write_rest) { .conn = conn, .bytes = copy };
+    uv_buf_t buf = uv_buf_init(copy, (unsigned)len);
+    conn->writing = true;
+    if (uv_write(&rest->req, &conn->uv.stream, &buf, 1, rest_written) != 0) {
+        conn->writing = false;
+        free(rest->bytes);
+        free(rest);
+        tn_conn_close(conn);
+    }
+}
+
+/* Take the first @len bytes, which are on their way, out of the buffer. */
+static void drop_sent(struct tn_conn *conn, size_t len)
+{
+    struct tn_resp_out *out = &conn->out;
+
+    out->len -= len;
+    if (out->len > 0) {
+        memmove(out->buf, out->buf + len, out->len);
+    } else if (out->size > 4096) {
+        free(out->buf);
+        out->buf = NULL;
+        out->size = 0;
+    }
+}
+
+void tn_conn_send(struct tn_conn *conn, size_t len)
+{
+    if (conn->out.full) {
+        tn_log("connection %llu: reads too slowly, cut off", (unsigned long long)conn->id);
+        tn_conn_close(conn);
+        return;
+    }
+    if (conn->writing)
+        return;
+    if (len > 0) {
+        uv_buf_t buf = uv_buf_init(conn->out.buf, (unsigned)len);
+        int sent = uv_try_write(&conn->uv.stream, &buf, 1);
+        if (sent < 0 && sent != UV_EAGAIN) {
+            tn_conn_close(conn);
+            return;
+        }
+        size_t done = sent > 0 ? (size_t)sent : 0;
+        if (done < len)
+            send_rest(conn, conn->out.buf + done, len - done);
+        drop_sent(conn, len);
+    }
+    if (conn->quitting && conn->out.len == 0 && !conn->writing)
+        tn_conn_close(conn);
+}
+
+/* --- Receiving -------------------------------------------------------------------------------- */
+
+/* Carry out all whole commands in @bytes. Returns how many bytes they took. */
+static size_t carry_out(struct tn_conn *conn, char *bytes, size_t len)
+{
+    struct tn_server *server = conn->server;
+    size_t at = 0;
+
+    while (at < len && conn->wait == NULL && !conn->quitting && !conn->closing) {
+        const char *err = NULL;
+        uint32_t count = 0;
+        int64_t taken = tn_resp_read(&conn->request, &limits, bytes + at, len - at, server->words,
+                                     &count, &err);
+        if (taken < 0) {
+            struct tn_call call = { .server = server, .conn = conn };
+            tn_reply_error(&call, "ERR protocol: %s", err);
+            conn->quitting = true;
+            return len;
+        }
+        if (taken == 0)
+            break;
+        at += (size_t)taken;
+        if (count > 0)
+            tn_command(conn, count);
+    }
+    return conn->quitting ? len : at;
+}
+
+/* Keep the @len bytes at @bytes, which may lie in the connection's own buffer. */
+static void keep(struct tn_conn *conn, const char *bytes, size_t len)
+{
+    if (len == 0) {
+        free(conn->in);
+        conn->in = NULL;
+        conn->in_len = conn->in_size = 0;
+        conn->partial_since = 0;
+        return;
+    }
+    if (conn->in == NULL) {
+        conn->in_size = len < 1024 ? 1024 : TN_FRAME_BYTES;
+        conn->in = malloc(conn->in_size);
+        if (conn->in == NULL) {
+            tn_conn_close(conn);
+            return;
+        }
+        conn->partial_since = conn->server->now;
+    }
+    memmove(conn->in, bytes, len);
+    conn->in_len = (uint32_t)len;
+}
+
+void tn_conn_resume(struct tn_conn *conn)
+{
+    conn->resumable = false;
+    if (conn->in_len == 0 || conn->closing)
+        return;
+    size_t taken = carry_out(conn, conn->in, conn->in_len);
+    if (!conn->closing)
+        keep(conn, conn->in + taken, conn->in_len - taken);
+}
+
+static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+    struct tn_conn *conn = handle->data;
+
+    (void)suggested;
+    if (conn->in_len == 0) {
+        *ret_buf = uv_buf_init(conn->server->read_buf, sizeof conn->server->read_buf);
+        return;
+    }
+    if (conn->in_size - conn->in_len < 512 && conn->in_size < TN_FRAME_BYTES) {
+        char *larger = realloc(conn->in, TN_FRAME_BYTES);
+        if (larger != NULL) {
+            conn->in = larger;
+            conn->in_size = TN_FRAME_BYTES;
+        }
+    }
+    /* No room left: libuv then reports ENOBUFS, and the connection ends. */
+    *ret_buf = uv_buf_init(conn->in + conn->in_len, conn->in_size - conn->in_len);
+}
+
+static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct tn_conn *conn = stream->data;
+
+    if (n == 0)
+        return;
+    if (n < 0) {
+        tn_conn_close(conn);
+        return;
+    }
+    tn_server_tell_time(conn->server);
+    if (conn->in_len == 0) {
+        size_t taken = carry_out(conn, buf->base, (size_t)n);
+        if (!conn->closing && (size_t)n > taken)
+            keep(conn, buf->base + taken, (size_t)n - taken);
+        return;
+    }
+    conn->in_len += (uint32_t)n;
+    if (conn->wait == NULL)
+        tn_conn_resume(conn);
+}
+
+/* --- Beginning and end ------------------------------------------------------------------------ */
+
+static void closed(uv_handle_t *handle)
+{
+    struct tn_conn *conn = handle->data;
+
+    conn->server->conn_count--;
+    free(conn->in);
+    free(conn->out.buf);
+    free(conn);
+}
+
+void tn_conn_close(struct tn_conn *conn)
+{
+    if (conn->closing)
+        return;
+    conn->closing = true; /* If it is among the dirty ones it is passed over there. */
+    if (conn->prev != NULL) {
+        *conn->prev = conn->next;
+        if (conn->next != NULL)
+            conn->next->prev = conn->prev;
+    }
+    struct tn_conn **at = &conn->server->gated;
+    while (conn->gated && *at != conn)
+        at = &(*at)->gated_next;
+    if (conn->gated)
+        *at = conn->gated_next;
+    tn_watch_conn_closed(conn);
+    tn_link_conn_closed(conn);
+    tn_wait_cancel(conn);
+    uv_close(&conn->uv.handle, closed);
+}
+
+/* Who is at the other end; only this user and root may be, on a Unix socket. */
+static bool know_peer(struct tn_conn *conn)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    int fd;
+
+    if (conn->uv.handle.type != UV_NAMED_PIPE)
+        return true;
+    if (uv_fileno(&conn->uv.handle, &fd) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+        return false;
+    conn->local = true;
+    conn->pid = cred.pid;
+    conn->uid = cred.uid;
+    conn->trusted = cred.uid == geteuid() || cred.uid == 0;
+    return conn->trusted;
+}
+
+static void refuse(struct tn_conn *conn, const char *line)
+{
+    if (tn_conn_room(conn, 128))
+        tn_resp_put_error(&conn->out, line);
+    conn->quitting = true;
+    conn->server->count.refusals++;
+    tn_conn_touch(conn);
+}
+
+static struct tn_conn *make(struct tn_server *server, const uv_stream_t *listener)
+{
+    struct tn_conn *conn = calloc(1, sizeof *conn);
+
+    if (conn == NULL)
+        return NULL;
+    conn->server = server;
+    conn->id = ++server->next_id;
+    if (listener->type == UV_NAMED_PIPE)
+        (void)uv_pipe_init(&server->loop, &conn->uv.pipe, 0);
+    else
+        (void)uv_tcp_init(&server->loop, &conn->uv.tcp);
+    conn->uv.handle.data = conn;
+    conn->next = server->conns;
+    conn->prev = &server->conns;
+    if (server->conns != NULL)
+        server->conns->prev = &conn->next;
+    server->conns = conn;
+    server->conn_count++;
+    return conn;
+}
+
+void tn_conn_accept(uv_stream_t *listener, int status)
+{
+    struct tn_listener *from = listener->data;
+    struct tn_server *server = from->server;
+    struct tn_conn *conn = status == 0 ? make(server, listener) : NULL;
+
+    if (conn == NULL)
+        return;
+    if (uv_accept(listener, &conn->uv.stream) != 0) {
+        tn_conn_close(conn);
+        return;
+    }
+    if (listener->type == UV_TCP)
+        (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
+    if (!know_peer(conn))
+        refuse(conn, "DENIED this socket is for its owner only");
+    else if (server->conn_count > server->config.conns_max)
+        refuse(conn, "FULL too many connections");
+    else
+        (void)uv_read_start(&conn->uv.stream, provide, received);
+}

@@ -1,0 +1,25 @@
+/* http_none.c - stands in for http.c where libmicrohttpd was not there when this was built. */
+#include "daemon/server.h"
+
+int tn_http_open(struct tn_server *server, const char *where, struct tn_text *reterr)
+{
+    (void)server;
+    tn_text_addf(reterr, "--http %s: this tenured was built without libmicrohttpd", where);
+    return TENURE_E_UNSUPPORTED;
+}
+
+void tn_http_run(struct tn_server *server)
+{
+    (void)server;
+}
+
+int tn_http_port(const struct tn_server *server)
+{
+    (void)server;
+    return 0;
+}
+
+void tn_http_close(struct tn_server *server)
+{
+    (void)server;
+}

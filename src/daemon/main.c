@@ -1,0 +1,343 @@
+/* main.c - tenured's command line, and where things are when nobody says.
+ *
+ * A usage error is one line on stderr and exit status 64, before anything is created. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "daemon/server.h"
+
+enum {
+    STATUS_USAGE = 64,
+    STATUS_UNAVAILABLE = 69,
+    STATUS_DENIED = 77,
+};
+
+/* Descriptors that are not for peers: loop, journal, timer, listeners, snapshot. */
+#define OWN_FDS 32
+
+static const char usage[] =
+    "usage: tenured [OPTIONS]\n"
+    "\n"
+    "A lease server for hosts without a coordination service. Speaks RESP, the protocol of Redis.\n"
+    "\n"
+    "  --data DIR             where the journal is (mode 0700)\n"
+    "                         [/var/lib/tenured/data; for users ~/.local/state/tenured/data]\n"
+    "  --listen unix:PATH     a Unix socket, for this user and root\n"
+    "                         [unix:/run/tenured/tenured.sock; for users in $XDG_RUNTIME_DIR]\n"
+    "  --listen tcp:HOST:PORT TCP, on loopback; may be repeated, and replaces the default socket\n"
+    "  --witness PATH|none    the file outside DIR that knows how far the data had come\n"
+    "                         [DIR.witness]\n"
+    "  --accept-older-data    start although the witness knows of later data\n"
+    "  --snapshot-bytes N     a snapshot is taken when the journal has grown so far [67108864]\n"
+    "  --http HOST:PORT       health, metrics and leases over HTTP, on loopback [none]\n"
+    "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
+    "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
+    "  --max-connections N    [10000]\n"
+    "  --max-sessions N       [200000]\n"
+    "  --max-leases N         [2000000]\n"
+    "  --max-waiters N        [200000]\n"
+    "  --help, --version\n";
+
+struct settings {
+    struct tn_server_config config;
+    uint64_t sessions, leases, waiters, conns;
+    char data[512], witness[540], socket[100], url[140];
+    bool has_witness;
+};
+
+static int bad(const char *format, const char *word)
+{
+    char shown[300];
+    struct tn_text text;
+
+    tn_text_init(&text, shown, sizeof shown);
+    tn_text_escape(&text, word, strlen(word));
+    (void)fprintf(stderr, "tenured: ");
+    (void)fprintf(stderr, format, shown);
+    (void)fprintf(stderr, "; see tenured --help\n");
+    return STATUS_USAGE;
+}
+
+/* --- Options ---------------------------------------------------------------------------------- */
+
+static uint64_t *number_of(struct settings *settings, const char *option)
+{
+    if (strcmp(option, "--snapshot-bytes") == 0)
+        return &settings->config.journal.snapshot_bytes;
+    if (strcmp(option, "--max-connections") == 0)
+        return &settings->conns;
+    if (strcmp(option, "--max-sessions") == 0)
+        return &settings->sessions;
+    if (strcmp(option, "--max-leases") == 0)
+        return &settings->leases;
+    if (strcmp(option, "--max-waiters") == 0)
+        return &settings->waiters;
+    return NULL;
+}
+
+static int print_secret(const char *user)
+{
+    char secret[40];
+    char line[200];
+    struct tn_text secret_text;
+    struct tn_text line_text;
+
+    tn_text_init(&secret_text, secret, sizeof secret);
+    tn_text_init(&line_text, line, sizeof line);
+    if (tn_acl_new_secret(user, &secret_text, &line_text) != 0)
+        return bad("'%s' is no name for a user: 1 to 32 letters, digits and . _ ~ : @ -", user);
+    (void)printf("the user's secret, shown once: %s\nfor the ACL file: %s\n", secret, line);
+    return 0;
+}
+
+/* Returns -1 to go on, or an exit status. */
+static int take_value(struct settings *settings, const char *option, const char *value)
+{
+    struct tn_server_config *config = &settings->config;
+    uint64_t *number = number_of(settings, option);
+
+    if (number != NULL) {
+        if (tn_u64_parse(value, number) != 0 || *number == 0 || *number > UINT32_MAX / 2)
+            return bad("'%s' is not a number from 1 to 2147483647", value);
+    } else if (strcmp(option, "--new-secret") == 0) {
+        return print_secret(value);
+    } else if (strcmp(option, "--http") == 0) {
+        config->http = value;
+    } else if (strcmp(option, "--acl") == 0) {
+        config->acl = value;
+    } else if (strcmp(option, "--data") == 0) {
+        config->journal.dir = value;
+    } else if (strcmp(option, "--witness") == 0) {
+        settings->has_witness = true;
+        config->journal.witness = strcmp(value, "none") == 0 ? NULL : value;
+    } else if (config->listen_count == TN_LISTENERS_MAX) {
+        return bad("too many --listen at '%s'", value);
+    } else if (strncmp(value, "unix:/", 6) != 0 && strncmp(value, "tcp:", 4) != 0) {
+        return bad("'%s' is neither unix:/PATH nor tcp:HOST:PORT", value);
+    } else {
+        config->listen[config->listen_count++] = value;
+    }
+    return -1;
+}
+
+static int take_options(struct settings *settings, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i];
+        if (strcmp(option, "--help") == 0) {
+            (void)fputs(usage, stdout);
+            return 0;
+        }
+        if (strcmp(option, "--version") == 0) {
+            (void)puts("tenured " TENURE_VERSION);
+            return 0;
+        }
+        if (strcmp(option, "--accept-older-data") == 0) {
+            settings->config.journal.accept_older = true;
+            continue;
+        }
+        if (strcmp(option, "--data") != 0 && strcmp(option, "--listen") != 0 &&
+            strcmp(option, "--witness") != 0 && strcmp(option, "--acl") != 0 &&
+            strcmp(option, "--http") != 0 && strcmp(option, "--new-secret") != 0 &&
+            number_of(settings, option) == NULL)
+            return bad("there is no option '%s'", option);
+        if (i + 1 == argc || argv[i + 1][0] == 0)
+            return bad("%s needs a value", option);
+        int status = take_value(settings, option, argv[++i]);
+        if (status >= 0)
+            return status;
+    }
+    return -1;
+}
+
+/* --- Defaults --------------------------------------------------------------------------------- */
+
+/* Make @path and all above it, each for its owner only. */
+static void make_folders(const char *path)
+{
+    char part[512];
+
+    for (size_t i = 1; path[i] != 0 && i < sizeof part; i++) {
+        if (path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        (void)mkdir(part, 0700); /* If it fails, what is made inside will tell. */
+    }
+}
+
+static int choose_data(struct settings *settings)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int len;
+
+    if (geteuid() == 0)
+        len = snprintf(settings->data, sizeof settings->data, "/var/lib/tenured/data");
+    else if (state != NULL && state[0] == '/')
+        len = snprintf(settings->data, sizeof settings->data, "%s/tenured/data", state);
+    else if (home != NULL && home[0] == '/')
+        len = snprintf(settings->data, sizeof settings->data, "%s/.local/state/tenured/data", home);
+    else
+        return bad("%s is not set; give --data", "HOME");
+    if (len < 0 || (size_t)len >= sizeof settings->data)
+        return bad("%s is too long; give --data", "HOME");
+    make_folders(settings->data);
+    settings->config.journal.dir = settings->data;
+    return -1;
+}
+
+/* The folder of the default socket must be this user's alone: who can write there could put
+ * another socket in its place. */
+static int choose_socket(struct settings *settings)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char *folder = settings->socket;
+    size_t size = sizeof settings->socket - 20;
+    struct stat st;
+    int len;
+
+    if (geteuid() == 0)
+        len = snprintf(folder, size, "/run/tenured");
+    else if (runtime != NULL && runtime[0] == '/')
+        len = snprintf(folder, size, "%s/tenured", runtime);
+    else
+        len = snprintf(folder, size, "/tmp/tenured-%lu", (unsigned long)geteuid());
+    if (len < 0 || (size_t)len >= size)
+        return bad("%s is too long; give --listen", "XDG_RUNTIME_DIR");
+    if ((mkdir(folder, 0700) != 0 && errno != EEXIST) || lstat(folder, &st) != 0) {
+        tn_log("%s: %s; give --listen", folder, strerror(errno));
+        return STATUS_UNAVAILABLE;
+    }
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        tn_log("%s: is not a directory of this user with mode 0700; give --listen", folder);
+        return STATUS_DENIED;
+    }
+    (void)snprintf(settings->url, sizeof settings->url, "unix:%s/tenured.sock", folder);
+    settings->config.listen[settings->config.listen_count++] = settings->url;
+    return -1;
+}
+
+static int choose_witness(struct settings *settings)
+{
+    const char *dir = settings->config.journal.dir;
+    size_t len = strlen(dir);
+
+    while (len > 1 && dir[len - 1] == '/')
+        len--;
+    if (len >= sizeof settings->witness - 10)
+        return bad("the path '%s' is too long", dir);
+    (void)snprintf(settings->witness, sizeof settings->witness, "%.*s.witness", (int)len, dir);
+    settings->config.journal.witness = settings->witness;
+    return -1;
+}
+
+/* As many descriptors as we may have; connections beyond that are refused with a line. */
+static void set_limits(struct settings *settings)
+{
+    struct tn_server_config *config = &settings->config;
+    struct rlimit files;
+    uint64_t text = settings->leases * 64;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+        if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+            uint64_t most =
+                files.rlim_cur > 2 * OWN_FDS ? files.rlim_cur - OWN_FDS : files.rlim_cur / 2;
+            if (settings->conns > most)
+                settings->conns = most;
+        }
+    }
+    config->conns_max = (uint32_t)settings->conns;
+    config->limits.sessions = (uint32_t)settings->sessions;
+    config->limits.leases = (uint32_t)settings->leases;
+    config->limits.waiters = (uint32_t)settings->waiters;
+    config->limits.text_bytes = text < UINT32_MAX ? (uint32_t)text : UINT32_MAX - 4096;
+    if (config->limits.text_bytes < 1 << 20)
+        config->limits.text_bytes = 1 << 20;
+    config->fences_max = 1000000;
+}
+
+/* --- Running ---------------------------------------------------------------------------------- */
+
+static int status_of(int rc)
+{
+    switch (rc) {
+    case TENURE_E_INVALID:
+        return STATUS_USAGE;
+    case TENURE_E_DENIED:
+        return STATUS_DENIED;
+    default:
+        return STATUS_UNAVAILABLE;
+    }
+}
+
+static void say_ready(const struct tn_server *server)
+{
+    char line[1024];
+    struct tn_text text;
+
+    tn_text_init(&text, line, sizeof line);
+    tn_text_add(&text, "tenured ready on");
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        tn_text_add(&text, i > 0 ? ", " : " ");
+        tn_listener_name(&server->listeners[i], &text);
+    }
+    if (tn_http_port(server) != 0)
+        tn_text_addf(&text, ", http:%d", tn_http_port(server));
+    (void)puts(line);
+    (void)fflush(stdout);
+}
+
+static int serve(const struct tn_server_config *config)
+{
+    struct tn_server *server = calloc(1, sizeof *server);
+    char line[450];
+    struct tn_text err;
+    int status;
+
+    if (server == NULL)
+        return STATUS_UNAVAILABLE;
+    tn_text_init(&err, line, sizeof line);
+    int rc = tn_server_open(server, config, &err);
+    if (rc == 0) {
+        say_ready(server);
+        status = tn_server_run(server);
+        tn_server_close(server);
+    } else {
+        tn_log("%s", line[0] != 0 ? line : tenure_strerror(rc));
+        status = status_of(rc);
+    }
+    free(server);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct settings settings;
+
+    settings.config.journal.snapshot_bytes = 64 << 20;
+    settings.sessions = settings.waiters = 200000;
+    settings.leases = 2000000;
+    settings.conns = 10000;
+    int status = take_options(&settings, argc, argv);
+    if (status < 0 && settings.config.journal.dir == NULL)
+        status = choose_data(&settings);
+    if (status < 0 && !settings.has_witness)
+        status = choose_witness(&settings);
+    if (status < 0 && settings.config.listen_count == 0)
+        status = choose_socket(&settings);
+    if (status >= 0)
+        return status;
+    set_limits(&settings);
+    return serve(&settings.config);
+}

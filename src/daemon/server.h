@@ -1,0 +1,321 @@
+/* server.h - tenured: the lease table behind sockets.
+ *
+ * Everything runs on one loop and one thread. Per turn of the loop: read what has arrived on every
+ * connection and carry it out, each reply going into its connection's buffer; then flush the
+ * journal once, if anything was written to it; then send every buffer with one call. So nothing
+ * that is not on disk is ever said, and a turn costs one flush however many ask. A flush that fails
+ * ends the program before the sending.
+ *
+ * When many ask at once the flush is made on another thread, and the next turns gather meanwhile;
+ * what they have to say waits until its own records are flushed.
+ *
+ * The clock is read after each read from a socket and before what was read is carried out: a lease
+ * runs from then, and so never from before its holder asked (P1).
+ *
+ * Private to src/daemon. */
+#ifndef TN_DAEMON_SERVER_H
+#define TN_DAEMON_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "core/lease_table.h"
+#include "daemon/acl.h"
+#include "daemon/journal.h"
+#include "daemon/state.h"
+#include "wire/resp.h"
+
+#define TN_WORDS_MAX 1024
+#define TN_FRAME_BYTES (64 * 1024)
+#define TN_WORD_BYTES 4096
+#define TN_OUT_MAX (8u << 20) /* A peer that lets so much wait for it is cut off. */
+#define TN_LISTENERS_MAX 8
+#define TN_BUCKETS 4096
+
+#define TN_FLUSH_BUCKETS 16
+
+struct tn_conn;
+struct tn_server;
+struct sockaddr_storage;
+struct MHD_Daemon;
+
+/* A word of a hash table's chain. */
+struct tn_map_node {
+    struct tn_map_node *next;
+    uint64_t hash;
+};
+
+/* What a session is to its connections and processes; known by the session's hashed secret. */
+struct tn_link {
+    struct tn_map_node node; /* First. */
+    struct tn_secret session;
+    struct tn_conn *conn; /* Where its news go; NULL: nowhere. */
+    struct tn_link *conn_next, **conn_prev;
+    struct tn_bind *binds; /* Processes; when the last one is gone, the session ends. */
+};
+
+/* A process that can act for a session. */
+struct tn_bind {
+    uv_poll_t poll;
+    int pidfd;
+    struct tn_server *server;
+    struct tn_link *link;
+    struct tn_bind *next;
+};
+
+/* A connection that watches a name or all below one. */
+struct tn_watch {
+    struct tn_map_node node; /* First; by pattern. */
+    struct tn_conn *conn;
+    struct tn_watch *conn_next, **conn_prev;
+    uint32_t len;
+    char pattern[]; /* A name, or "prefix" + "/" + star, or a star alone. */
+};
+
+/* A connection that waits for its turn. */
+struct tn_wait {
+    struct tn_map_node node; /* First; by session. */
+    struct tn_conn *conn;
+    struct tn_secret session, term;
+    char term_text[32];
+    uint32_t name_len;
+    char name[TN_NAME_MAX];
+    uv_timer_t timer;
+};
+
+struct tn_conn {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_pipe_t pipe;
+        uv_tcp_t tcp;
+    } uv;
+    struct tn_server *server;
+    struct tn_conn *next, **prev; /* Of all. */
+    struct tn_conn *dirty_next, *gated_next;
+    bool dirty, closing, quitting, writing;
+    bool gated;      /* It waits for the flush that is under way, */
+    size_t sendable; /* with so much of its buffer. */
+    bool resumable;  /* It waited, and commands may have arrived meanwhile. */
+    bool local;      /* On a Unix socket: pid and uid are known. */
+    bool trusted;    /* The daemon's own user or root, by the kernel's word. */
+    uint8_t wrong_secrets;
+    char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
+    pid_t pid;
+    uid_t uid;
+    uint64_t id;
+    tenure_ns partial_since; /* A command has begun to arrive; 0: none. */
+    char *in;
+    uint32_t in_len, in_size;
+    struct tn_resp_request request;
+    struct tn_resp_out out;
+    struct tn_wait *wait;
+    struct tn_link *links;
+    struct tn_watch *watches;
+    uint32_t watch_count;
+    char cached_text[32]; /* The session named last, and its hash. */
+    struct tn_secret cached_hash;
+};
+
+struct tn_server_config {
+    struct tn_journal_config journal;
+    struct tn_table_limits limits;
+    uint32_t fences_max;
+    uint32_t conns_max;
+    const char *listen[TN_LISTENERS_MAX]; /* unix:PATH, tcp:HOST:PORT */
+    uint32_t listen_count;
+    const char *acl;  /* A path; NULL: none. */
+    const char *http; /* ADDRESS:PORT; NULL: none. */
+};
+
+struct tn_listener {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_pipe_t pipe;
+        uv_tcp_t tcp;
+    } uv;
+    struct tn_server *server;
+    char *path; /* Of a Unix socket, to be removed at the end. */
+    bool open;
+};
+
+struct tn_server {
+    struct tn_server_config config;
+    struct tn_state state;
+    struct tn_journal journal;
+    struct tn_acl *acl; /* NULL: whoever can connect may do everything. */
+    uv_loop_t loop;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_poll_t due;
+    int due_fd;
+    uv_timer_t sweep;
+    uv_signal_t signals[4];
+    struct tn_listener listeners[TN_LISTENERS_MAX];
+    uint32_t listener_count;
+    struct tn_conn *conns, *dirty, *gated;
+    uint32_t conn_count, dirty_count;
+    uv_work_t flush;
+    bool flushing; /* On the other thread. */
+    int flush_error;
+    tenure_ns flush_began;
+    uint64_t flush_ns;                      /* All flushes together. */
+    uint64_t flush_times[TN_FLUSH_BUCKETS]; /* Up to 100 us, 200 us, 400 us, ... */
+    struct MHD_Daemon *http;
+    uv_poll_t http_poll;
+    bool http_waits;
+    tenure_ns now, armed_for;
+    uint64_t seq;     /* For renewals without a number of their own. */
+    uint64_t next_id; /* Of connections. */
+    bool draining;
+    int status; /* The program's exit status. */
+    struct {
+        uint64_t commands, grants, renewals, refusals, expired;
+    } count;
+    struct tn_map_node *links[TN_BUCKETS];
+    struct tn_map_node *waits[TN_BUCKETS];
+    struct tn_map_node *watches[TN_BUCKETS];
+    uint32_t watch_count;
+    struct tn_resp_word words[TN_WORDS_MAX];
+    char read_buf[TN_FRAME_BYTES];
+};
+
+/* A command being carried out. words[0] is its name. */
+struct tn_call {
+    struct tn_server *server;
+    struct tn_conn *conn;
+    const struct tn_resp_word *words;
+    uint32_t count;
+};
+
+/* --- server.c --------------------------------------------------------------------------------- */
+
+/* Opens the data and the sockets. Returns 0 or a TENURE_E_ code with a line in @reterr. */
+TENURE_MUST_USE int tn_server_open(struct tn_server *server, const struct tn_server_config *config,
+                                   struct tn_text *reterr);
+
+/* Serves until a signal. Returns the exit status. */
+int tn_server_run(struct tn_server *server);
+void tn_server_close(struct tn_server *server);
+
+/* One line to stderr. */
+void tn_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One step of the table at the server's now: journaled, and its notices passed on. */
+void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_result *ret_result);
+
+/* Read the clock; it never goes back. */
+void tn_server_tell_time(struct tn_server *server);
+
+/* --- listen.c --------------------------------------------------------------------------------- */
+
+TENURE_MUST_USE int tn_listen(struct tn_server *server, const char *url, struct tn_text *reterr);
+/* Where it listens, as a URL: the port that the system chose too. */
+void tn_listener_name(const struct tn_listener *listener, struct tn_text *text);
+
+/* "HOST:PORT", "[::1]:PORT". */
+bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address);
+bool tn_is_loopback(const struct sockaddr_storage *address);
+
+/* --- http.c ----------------------------------------------------------------------------------- */
+
+TENURE_MUST_USE int tn_http_open(struct tn_server *server, const char *where,
+                                 struct tn_text *reterr);
+void tn_http_run(struct tn_server *server);
+int tn_http_port(const struct tn_server *server); /* 0: there is none. */
+void tn_http_close(struct tn_server *server);
+
+/* --- conn.c ----------------------------------------------------------------------------------- */
+
+void tn_conn_accept(uv_stream_t *listener, int status);
+/* Let go of it; it vanishes when the loop has closed its handle. */
+void tn_conn_close(struct tn_conn *conn);
+/* There is something in the buffer: send it after the flush. */
+void tn_conn_touch(struct tn_conn *conn);
+/* Make room for @bytes in the buffer. When the peer has too much waiting, it is cut off. */
+bool tn_conn_room(struct tn_conn *conn, size_t bytes);
+/* Send the first @len bytes of the buffer. */
+void tn_conn_send(struct tn_conn *conn, size_t len);
+/* Go on with the commands that arrived while the connection waited. */
+void tn_conn_resume(struct tn_conn *conn);
+
+/* --- map.c ------------------------------------------------------------------------------------ */
+
+uint64_t tn_map_hash(const struct tn_server *server, const void *bytes, size_t len);
+void tn_map_add(struct tn_map_node **buckets, struct tn_map_node *node, uint64_t hash);
+void tn_map_remove(struct tn_map_node **buckets, struct tn_map_node *node);
+/* The first of a chain, and the next: those with this hash, perhaps with other keys. */
+struct tn_map_node *tn_map_first(struct tn_map_node **buckets, uint64_t hash);
+struct tn_map_node *tn_map_next(struct tn_map_node *node);
+
+/* --- link.c ----------------------------------------------------------------------------------- */
+
+struct tn_link *tn_link_find(struct tn_server *server, const struct tn_secret *session);
+/* News of the session go to @conn from now on. False: no memory. */
+bool tn_link_attach(struct tn_server *server, struct tn_conn *conn,
+                    const struct tn_secret *session);
+/* The session lives with the peer's process. Returns 0, TENURE_E_UNSUPPORTED (not on a Unix
+ * socket), TENURE_E_NOMEM or TENURE_E_UNAVAILABLE. */
+int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn_secret *session);
+void tn_link_ended(struct tn_server *server, const struct tn_secret *session);
+void tn_link_conn_closed(struct tn_conn *conn);
+void tn_link_drop_all(struct tn_server *server);
+
+/* --- wait.c ----------------------------------------------------------------------------------- */
+
+/* The connection waits for the lease; at most @timeout_ms, 0: for ever. */
+bool tn_wait_begin(struct tn_conn *conn, const struct tn_op *op, const char *term_text,
+                   uint64_t timeout_ms);
+/* The grant is somebody's who waits: answer it. False: nobody here waits for it. */
+bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice);
+/* The session is over: whoever waits for it hears so. */
+void tn_wait_gone(struct tn_server *server, const struct tn_secret *session);
+/* The connection ends, or the daemon: give the place in the queue back. */
+void tn_wait_cancel(struct tn_conn *conn);
+
+/* --- watch.c ---------------------------------------------------------------------------------- */
+
+void tn_watch_changed(struct tn_server *server, uint32_t lease);
+void tn_watch_conn_closed(struct tn_conn *conn);
+void tn_cmd_watch(struct tn_call *call);
+void tn_cmd_unwatch(struct tn_call *call);
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+/* Carry out the command in server->words. */
+void tn_command(struct tn_conn *conn, uint32_t count);
+void tn_cmd_session(struct tn_call *call);
+void tn_cmd_lease(struct tn_call *call);
+void tn_cmd_fence(struct tn_call *call);
+void tn_cmd_revoke(struct tn_call *call);
+void tn_cmd_token(struct tn_call *call);
+void tn_cmd_info(struct tn_call *call);
+void tn_cmd_hello(struct tn_call *call);
+
+/* Reading words. Each answers the error itself and returns false. */
+bool tn_word_u64(struct tn_call *call, uint32_t index, const char *what, uint64_t *ret_value);
+bool tn_word_name(struct tn_call *call, uint32_t index, const char *what);
+/* 32 hexadecimal digits, hashed for the table; a star: a new secret, its digits in @ret_text. */
+bool tn_word_secret(struct tn_call *call, uint32_t index, char kind, struct tn_secret *ret_hash,
+                    char ret_text[32]);
+/* Whether the peer has the right to the name or pattern; to anything at all when @name is NULL. The
+ * first only asks, the second also answers. */
+bool tn_may_quietly(const struct tn_call *call, enum tn_right right, const char *name, size_t len);
+bool tn_may(struct tn_call *call, enum tn_right right, const char *name, size_t len);
+bool tn_may_word(struct tn_call *call, enum tn_right right, uint32_t index);
+/* AUTH with the words from @index on: a user and a secret. */
+bool tn_authenticate(struct tn_call *call, uint32_t index);
+/* Whether the disk has room for what the command may write. */
+bool tn_may_write(struct tn_call *call);
+
+void tn_reply_error(struct tn_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void tn_reply_answer(struct tn_call *call, enum tn_answer answer);
+struct tn_resp_out *tn_reply(struct tn_call *call, size_t bytes);
+bool tn_word_count(struct tn_call *call, uint32_t least, uint32_t most, const char *usage);
+void tn_secret_text(const struct tn_secret *secret, char ret_text[32]);
+
+#endif

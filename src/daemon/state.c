@@ -1,0 +1,263 @@
+/* state.c - the state of state.h.
+ *
+ * What is written are outcomes: granted, freed, ended. A step of the table tells all of them as
+ * notices, the ones that time caused too. Renewals change nothing that is written. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
+#include "daemon/state.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+int tn_state_init(struct tn_state *state, struct tn_table_limits limits, uint32_t fences_max)
+{
+    void *block;
+
+    *state = (struct tn_state) { 0 };
+    limits.tells_ends = true;
+    state->table_bytes = tn_table_size(&limits);
+    /* Zero pages that cost nothing until they are touched: limits may be generous. */
+    block = mmap(NULL, state->table_bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block == MAP_FAILED)
+        return TENURE_E_NOMEM;
+    state->table = tn_table_init(block, &limits);
+    tn_fences_init(&state->fences, limits.hash_key, fences_max);
+    return 0;
+}
+
+void tn_state_done(struct tn_state *state)
+{
+    if (state->table != NULL)
+        (void)munmap(state->table, state->table_bytes);
+    state->table = NULL;
+    tn_fences_done(&state->fences);
+}
+
+/* --- Out of the journal ---------------------------------------------------------------------- */
+
+/* One operation at instant 0, and all that follows from it. */
+static enum tn_answer replay(struct tn_state *state, const struct tn_op *op)
+{
+    struct tn_result result;
+    enum tn_answer answer;
+
+    tn_table_step(state->table, 0, op, &result);
+    answer = result.answer;
+    while (tn_table_wake_at(state->table) <= 0)
+        tn_table_step(state->table, 0, &(struct tn_op) { .kind = TN_OP_TICK }, &result);
+    return answer;
+}
+
+static int put_lease(struct tn_state *state, const struct tn_record *record)
+{
+    struct tn_lease_view view = {
+        .name = record->name,
+        .name_len = record->name_len,
+        .session = record->kind == TN_RECORD_GRANTED ? &record->session : NULL,
+        .term = &record->term,
+        .token = record->token,
+    };
+    return tn_table_put(state->table, &view);
+}
+
+static int put_fence(struct tn_state *state, const struct tn_record *record)
+{
+    struct tn_fence_entry *entry;
+    int rc = tn_fences_get(&state->fences, record->name, record->name_len, &entry);
+    return rc == 0 ? tenure_fence_raise(&entry->fence, record->token) : rc;
+}
+
+static int apply(void *arg, const struct tn_record *record)
+{
+    struct tn_state *state = arg;
+    struct tn_op op = { .session = record->session,
+                        .name = record->name,
+                        .name_len = record->name_len,
+                        .token = record->token };
+
+    switch (record->kind) {
+    case TN_RECORD_OPENED:
+        op.kind = TN_OP_OPEN;
+        op.seq = 1;
+        op.ttl = record->ttl;
+        op.label = record->name;
+        op.label_len = record->name_len;
+        return replay(state, &op) == TN_ANSWER_FULL ? TENURE_E_FULL : 0;
+    case TN_RECORD_ENDED:
+        op.kind = TN_OP_CLOSE;
+        (void)replay(state, &op); /* GONE when it was closed, which is written too. */
+        return 0;
+    case TN_RECORD_GRANTED:
+    case TN_RECORD_FREED:
+        return put_lease(state, record);
+    case TN_RECORD_REVOKED:
+        op.kind = TN_OP_REVOKE;
+        return replay(state, &op) == TN_ANSWER_OK ? 0 : TENURE_E_DAMAGED;
+    case TN_RECORD_RAISED:
+        op.kind = TN_OP_RAISE;
+        (void)replay(state, &op);
+        return 0;
+    case TN_RECORD_FENCED:
+        return put_fence(state, record);
+    case TN_RECORD_LAST:
+        break;
+    }
+    return TENURE_E_DAMAGED;
+}
+
+/* --- Into a snapshot ------------------------------------------------------------------------- */
+
+typedef int put_function(void *to, const struct tn_record *record);
+
+static int dump_sessions(const struct tn_state *state, put_function *put, void *to)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && (i = tn_table_next_session(state->table, i)) != 0;) {
+        struct tn_session_view view;
+        tn_table_session(state->table, i, &view);
+        if (view.closed)
+            continue;
+        rc = put(to, &(struct tn_record) { .kind = TN_RECORD_OPENED,
+                                           .name = view.label,
+                                           .name_len = view.label_len,
+                                           .session = *view.secret,
+                                           .ttl = view.ttl });
+    }
+    return rc;
+}
+
+static bool is_closed(const struct tn_lease_view *view)
+{
+    return view->session == NULL || view->closed;
+}
+
+static int dump_leases(const struct tn_state *state, put_function *put, void *to)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && (i = tn_table_next(state->table, i)) != 0;) {
+        struct tn_lease_view view;
+        tn_table_lease(state->table, i, &view);
+        struct tn_record record = { .kind = TN_RECORD_FREED,
+                                    .name = view.name,
+                                    .name_len = view.name_len,
+                                    .term = *tn_table_term(state->table, i),
+                                    .token = view.token };
+        if (!is_closed(&view)) {
+            record.kind = TN_RECORD_GRANTED;
+            record.session = *view.session;
+        }
+        rc = put(to, &record);
+        if (rc == 0 && view.revoked && !is_closed(&view)) {
+            record.kind = TN_RECORD_REVOKED;
+            rc = put(to, &record);
+        }
+    }
+    return rc;
+}
+
+static int dump_fences(const struct tn_state *state, put_function *put, void *to)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < state->fences.slots; i++) {
+        const struct tn_fence_entry *entry = &state->fences.entries[i];
+        if (entry->name != NULL)
+            rc = put(to, &(struct tn_record) { .kind = TN_RECORD_FENCED,
+                                               .name = entry->name,
+                                               .name_len = entry->len,
+                                               .token = tenure_fence_highest(&entry->fence) });
+    }
+    return rc;
+}
+
+static int dump(void *arg, put_function *put, void *to)
+{
+    const struct tn_state *state = arg;
+    int rc = put(to, &(struct tn_record) { .kind = TN_RECORD_RAISED,
+                                           .token = tn_table_token(state->table) });
+    if (rc == 0)
+        rc = dump_sessions(state, put, to);
+    if (rc == 0)
+        rc = dump_leases(state, put, to);
+    if (rc == 0)
+        rc = dump_fences(state, put, to);
+    return rc;
+}
+
+static uint64_t token(void *arg)
+{
+    const struct tn_state *state = arg;
+    return tn_table_token(state->table);
+}
+
+struct tn_journal_state tn_state_for_journal(struct tn_state *state)
+{
+    return (struct tn_journal_state) { .arg = state, .apply = apply, .dump = dump, .token = token };
+}
+
+/* --- Into the journal ------------------------------------------------------------------------ */
+
+static void log_lease(const struct tn_state *state, struct tn_journal *journal,
+                      const struct tn_notice *notice)
+{
+    struct tn_lease_view view;
+
+    tn_table_lease(state->table, notice->lease, &view);
+    struct tn_record record = { .kind = TN_RECORD_FREED,
+                                .name = view.name,
+                                .name_len = view.name_len,
+                                .term = *tn_table_term(state->table, notice->lease),
+                                .token = notice->token };
+    if (notice->held) {
+        /* Freed again in the same step: that notice follows, and says all that counts. */
+        if (view.session == NULL || view.token != notice->token)
+            return;
+        record.kind = TN_RECORD_GRANTED;
+        record.session = *view.session;
+    }
+    tn_journal_add(journal, &record);
+}
+
+static void log_operation(const struct tn_state *state, struct tn_journal *journal,
+                          const struct tn_op *op, const struct tn_result *result)
+{
+    struct tn_record record = {
+        .session = op->session, .name = op->name, .name_len = op->name_len, .token = op->token
+    };
+
+    if (op->kind == TN_OP_OPEN && result->fresh) {
+        record.kind = TN_RECORD_OPENED;
+        record.name = op->label;
+        record.name_len = op->label_len;
+        record.ttl = op->ttl;
+    } else if (op->kind == TN_OP_CLOSE) {
+        record.kind = TN_RECORD_ENDED;
+    } else if (op->kind == TN_OP_REVOKE) {
+        struct tn_lease_view view;
+        tn_table_lease(state->table, result->lease, &view);
+        record.kind = TN_RECORD_REVOKED;
+        record.token = view.token;
+    } else if (op->kind == TN_OP_RAISE) {
+        record.kind = TN_RECORD_RAISED;
+    } else {
+        return;
+    }
+    tn_journal_add(journal, &record);
+}
+
+void tn_state_log(const struct tn_state *state, struct tn_journal *journal, const struct tn_op *op,
+                  const struct tn_result *result)
+{
+    if (result->answer == TN_ANSWER_OK)
+        log_operation(state, journal, op, result);
+    for (uint32_t i = 0; i < result->count; i++) {
+        const struct tn_notice *notice = &result->list[i];
+        if (notice->kind == TN_NOTICE_CHANGED)
+            log_lease(state, journal, notice);
+        else if (notice->kind == TN_NOTICE_ENDED)
+            tn_journal_add(journal, &(struct tn_record) { .kind = TN_RECORD_ENDED,
+                                                          .session = notice->session });
+    }
+}

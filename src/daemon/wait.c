@@ -1,0 +1,138 @@
+/* wait.c - connections that wait for a lease: answered when their turn comes, when their time is
+ * over, or when their session is. Only the one who is granted the lease is woken. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "daemon/server.h"
+
+static uint64_t hash_of(const struct tn_server *server, const struct tn_secret *session)
+{
+    return tn_map_hash(server, session->bytes, sizeof session->bytes);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* The wait is over; its connection may go on. The memory is good until the loop's next turn. */
+static void end_wait(struct tn_wait *wait)
+{
+    struct tn_conn *conn = wait->conn;
+
+    TN_ASSERT(conn->wait == wait);
+    tn_map_remove(conn->server->waits, &wait->node);
+    conn->wait = NULL;
+    conn->resumable = true;
+    uv_close((uv_handle_t *)&wait->timer, timer_closed);
+}
+
+/* Give its place in the queue back. After end_wait: the step may end its session. */
+static void withdraw(struct tn_server *server, const struct tn_wait *wait)
+{
+    struct tn_op op = { .kind = TN_OP_RELEASE,
+                        .session = wait->session,
+                        .term = wait->term,
+                        .name = wait->name,
+                        .name_len = wait->name_len };
+    struct tn_result result;
+
+    tn_server_step(server, &op, &result);
+}
+
+static void timed_out(uv_timer_t *timer)
+{
+    struct tn_wait *wait = timer->data;
+    struct tn_conn *conn = wait->conn;
+
+    tn_server_tell_time(conn->server);
+    end_wait(wait);
+    if (tn_conn_room(conn, TN_RESP_HEAD_MAX))
+        tn_resp_put_null_array(&conn->out);
+    tn_conn_touch(conn);
+    withdraw(conn->server, wait);
+}
+
+bool tn_wait_begin(struct tn_conn *conn, const struct tn_op *op, const char *term_text,
+                   uint64_t timeout_ms)
+{
+    struct tn_server *server = conn->server;
+    struct tn_wait *wait = calloc(1, sizeof *wait);
+
+    if (wait == NULL)
+        return false;
+    wait->conn = conn;
+    wait->session = op->session;
+    wait->term = op->term;
+    memcpy(wait->term_text, term_text, sizeof wait->term_text);
+    wait->name_len = op->name_len;
+    memcpy(wait->name, op->name, op->name_len);
+    (void)uv_timer_init(&server->loop, &wait->timer);
+    wait->timer.data = wait;
+    if (timeout_ms > 0) {
+        uv_update_time(&server->loop);
+        (void)uv_timer_start(&wait->timer, timed_out, timeout_ms, 0);
+    }
+    tn_map_add(server->waits, &wait->node, hash_of(server, &op->session));
+    conn->wait = wait;
+    return true;
+}
+
+static bool is_for(const struct tn_wait *wait, const struct tn_notice *notice,
+                   const struct tn_lease_view *view)
+{
+    return tn_secret_equal(&wait->session, &notice->session) &&
+           tn_secret_equal(&wait->term, &notice->term) && wait->name_len == view->name_len &&
+           memcmp(wait->name, view->name, view->name_len) == 0;
+}
+
+bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice)
+{
+    struct tn_map_node *node = tn_map_first(server->waits, hash_of(server, &notice->session));
+    struct tn_lease_view view;
+
+    tn_table_lease(server->state.table, notice->lease, &view);
+    while (node != NULL && !is_for((struct tn_wait *)node, notice, &view))
+        node = tn_map_next(node);
+    if (node == NULL)
+        return false;
+    struct tn_wait *wait = (struct tn_wait *)node;
+    struct tn_conn *conn = wait->conn;
+    if (tn_conn_room(conn, 4 * TN_RESP_HEAD_MAX + 64)) {
+        tn_resp_put_array(&conn->out, 3);
+        tn_resp_put_text(&conn->out, "granted");
+        tn_resp_put_u64(&conn->out, notice->token);
+        tn_resp_put_bulk(&conn->out, wait->term_text, sizeof wait->term_text);
+    }
+    end_wait(wait);
+    tn_conn_touch(conn);
+    return true;
+}
+
+void tn_wait_gone(struct tn_server *server, const struct tn_secret *session)
+{
+    struct tn_map_node *node = tn_map_first(server->waits, hash_of(server, session));
+
+    while (node != NULL) {
+        struct tn_wait *wait = (struct tn_wait *)node;
+        struct tn_conn *conn = wait->conn;
+        node = tn_map_next(node);
+        if (!tn_secret_equal(&wait->session, session))
+            continue;
+        end_wait(wait);
+        if (tn_conn_room(conn, 128))
+            tn_resp_put_error(&conn->out, "GONE the session is over; open a new one");
+        tn_conn_touch(conn);
+    }
+}
+
+void tn_wait_cancel(struct tn_conn *conn)
+{
+    struct tn_wait *wait = conn->wait;
+
+    if (wait == NULL)
+        return;
+    end_wait(wait);
+    withdraw(conn->server, wait);
+}

@@ -1,0 +1,211 @@
+/* watch.c - who is told when a lease changes hands.
+ *
+ * A watch is on a name, on all names below a prefix of whole segments ("jobs" + "/" + star), or on
+ * all (a star). A star cannot be in a name, so patterns are keys of the same map as names: a
+ * change looks up its name and each of its prefixes, however many watch something else.
+ *
+ * What is sent has the shape of Redis's publish and subscribe, so that its clients know it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/server.h"
+
+#define WATCHES_MAX 1024 /* Of one connection. */
+
+static bool is_pattern(const char *text, uint32_t len)
+{
+    return len > 0 && text[len - 1] == '*';
+}
+
+static struct tn_watch *find(struct tn_conn *conn, const char *pattern, uint32_t len)
+{
+    struct tn_server *server = conn->server;
+    struct tn_map_node *node = tn_map_first(server->watches, tn_map_hash(server, pattern, len));
+
+    for (; node != NULL; node = tn_map_next(node)) {
+        struct tn_watch *watch = (struct tn_watch *)node;
+        if (watch->conn == conn && watch->len == len && memcmp(watch->pattern, pattern, len) == 0)
+            return watch;
+    }
+    return NULL;
+}
+
+static bool add(struct tn_conn *conn, const char *pattern, uint32_t len)
+{
+    struct tn_server *server = conn->server;
+    struct tn_watch *watch = malloc(sizeof *watch + len);
+
+    if (watch == NULL)
+        return false;
+    *watch = (struct tn_watch) {
+        .conn = conn, .conn_next = conn->watches, .conn_prev = &conn->watches, .len = len
+    };
+    memcpy(watch->pattern, pattern, len);
+    if (conn->watches != NULL)
+        conn->watches->conn_prev = &watch->conn_next;
+    conn->watches = watch;
+    conn->watch_count++;
+    server->watch_count++;
+    tn_map_add(server->watches, &watch->node, tn_map_hash(server, pattern, len));
+    return true;
+}
+
+static void drop(struct tn_watch *watch)
+{
+    struct tn_conn *conn = watch->conn;
+
+    tn_map_remove(conn->server->watches, &watch->node);
+    *watch->conn_prev = watch->conn_next;
+    if (watch->conn_next != NULL)
+        watch->conn_next->conn_prev = watch->conn_prev;
+    conn->watch_count--;
+    conn->server->watch_count--;
+    free(watch);
+}
+
+void tn_watch_conn_closed(struct tn_conn *conn)
+{
+    while (conn->watches != NULL)
+        drop(conn->watches);
+}
+
+/* --- Telling ---------------------------------------------------------------------------------- */
+
+static void tell(struct tn_watch *watch, const struct tn_lease_view *view, const char *text,
+                 size_t text_len)
+{
+    struct tn_conn *conn = watch->conn;
+    bool pattern = is_pattern(watch->pattern, watch->len);
+
+    if (conn->closing || !tn_conn_room(conn, 1024))
+        return;
+    tn_resp_put_push(&conn->out, pattern ? 4 : 3);
+    tn_resp_put_text(&conn->out, pattern ? "pmessage" : "message");
+    if (pattern)
+        tn_resp_put_bulk(&conn->out, watch->pattern, watch->len);
+    tn_resp_put_bulk(&conn->out, view->name, view->name_len);
+    tn_resp_put_bulk(&conn->out, text, text_len);
+    tn_conn_touch(conn);
+}
+
+static void tell_all(struct tn_server *server, const char *pattern, uint32_t len,
+                     const struct tn_lease_view *view, const char *text, size_t text_len)
+{
+    struct tn_map_node *node = tn_map_first(server->watches, tn_map_hash(server, pattern, len));
+
+    while (node != NULL) {
+        struct tn_watch *watch = (struct tn_watch *)node;
+        node = tn_map_next(node); /* Telling may cut the peer off. */
+        if (watch->len == len && memcmp(watch->pattern, pattern, len) == 0)
+            tell(watch, view, text, text_len);
+    }
+}
+
+void tn_watch_changed(struct tn_server *server, uint32_t lease)
+{
+    struct tn_lease_view view;
+    char pattern[TN_NAME_MAX + 2];
+    char text[TN_NAME_MAX + 64];
+    struct tn_text payload;
+
+    if (server->watch_count == 0)
+        return;
+    tn_table_lease(server->state.table, lease, &view);
+    tn_text_init(&payload, text, sizeof text);
+    tn_text_addf(&payload, "%s %" PRIu64, view.session != NULL ? "held" : "free", view.token);
+    if (view.session != NULL) {
+        tn_text_add(&payload, " ");
+        tn_text_add_bytes(&payload, view.label, view.label_len);
+    }
+    tell_all(server, view.name, view.name_len, &view, text, payload.len);
+    for (uint32_t len = view.name_len; len > 0; len--) {
+        if (view.name[len - 1] != '/')
+            continue;
+        memcpy(pattern, view.name, len);
+        pattern[len] = '*';
+        tell_all(server, pattern, len + 1, &view, text, payload.len);
+    }
+    tell_all(server, "*", 1, &view, text, payload.len);
+}
+
+/* --- Commands --------------------------------------------------------------------------------- */
+
+/* A name, "name/" and a star, or a star. */
+static bool is_watchable(const struct tn_resp_word *word)
+{
+    uint32_t len = word->len;
+
+    if (is_pattern(word->bytes, len)) {
+        if (len == 1)
+            return true;
+        if (word->bytes[len - 2] != '/')
+            return false;
+        len -= 2;
+    }
+    return tn_name_check(word->bytes, len, NULL) == 0;
+}
+
+static void confirm(struct tn_call *call, const struct tn_resp_word *word, bool on)
+{
+    struct tn_conn *conn = call->conn;
+    bool pattern = is_pattern(word->bytes, word->len);
+    struct tn_resp_out *out = tn_reply(call, 512);
+
+    if (out == NULL)
+        return;
+    tn_resp_put_push(out, 3);
+    if (pattern)
+        tn_resp_put_text(out, on ? "psubscribe" : "punsubscribe");
+    else
+        tn_resp_put_text(out, on ? "subscribe" : "unsubscribe");
+    tn_resp_put_bulk(out, word->bytes, word->len);
+    tn_resp_put_int(out, conn->watch_count);
+}
+
+void tn_cmd_watch(struct tn_call *call)
+{
+    struct tn_conn *conn = call->conn;
+
+    if (!tn_word_count(call, 2, TN_WORDS_MAX, "WATCH NAME|PREFIX/*|* ..."))
+        return;
+    for (uint32_t i = 1; i < call->count; i++) {
+        const struct tn_resp_word *word = &call->words[i];
+        if (!is_watchable(word)) {
+            tn_reply_error(call, "ERR word %u is neither a name nor PREFIX/* nor *", i);
+            return;
+        }
+        if (!tn_may_word(call, TN_OBSERVE, i))
+            return;
+        if (find(conn, word->bytes, word->len) == NULL &&
+            (conn->watch_count == WATCHES_MAX || !add(conn, word->bytes, word->len))) {
+            tn_reply_error(call, "FULL at most %d watches on a connection", WATCHES_MAX);
+            return;
+        }
+        confirm(call, word, true);
+    }
+}
+
+void tn_cmd_unwatch(struct tn_call *call)
+{
+    struct tn_conn *conn = call->conn;
+
+    if (call->count == 1 && conn->watches == NULL) {
+        confirm(call, &(struct tn_resp_word) { "", 0 }, false);
+        return;
+    }
+    while (call->count == 1 && conn->watches != NULL) {
+        char pattern[TN_NAME_MAX + 2];
+        struct tn_resp_word word = { pattern, conn->watches->len };
+        memcpy(pattern, conn->watches->pattern, word.len);
+        drop(conn->watches);
+        confirm(call, &word, false);
+    }
+    for (uint32_t i = 1; i < call->count; i++) {
+        struct tn_watch *watch = find(conn, call->words[i].bytes, call->words[i].len);
+        if (watch != NULL)
+            drop(watch);
+        confirm(call, &call->words[i], false);
+    }
+}

@@ -1,0 +1,300 @@
+/* redis_client.c - connecting to Redis, and asking it, with a deadline for each.
+ *
+ * Happy path: the URL is taken apart, a socket connected without blocking, AUTH and SELECT are
+ * asked like anything else; a question is written, and bytes are read until wire/resp.h has seen a
+ * whole value. What can fail: the URL, the address, the login, the deadline, a server that speaks
+ * another protocol. */
+#define _GNU_SOURCE
+#include "receivers/redis_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "receivers/socket.h"
+#include "runtime/clock.h"
+
+enum {
+    ANSWER_MAX = 64 << 20, /* Of a list of fences. */
+    VALUES_MAX = 1 << 20,
+    MOVES_MAX = 5,
+};
+
+struct tn_redis {
+    int fd;
+    tenure_ns timeout;
+    struct tn_place place;
+    char user[TN_PLACE_MAX];
+    char password[TN_PLACE_MAX];
+    char database[8];
+    char *in;
+    size_t in_len, in_size;
+};
+
+static int tell(int code, const char *what, const char *why, struct tn_text *reterr)
+{
+    tn_text_add(reterr, "redis: ");
+    tn_text_escape(reterr, what, strlen(what));
+    tn_text_addf(reterr, "%s%s", what[0] != '\0' ? ": " : "", why);
+    return code;
+}
+
+struct tn_resp_word tn_redis_word(const char *text)
+{
+    return (struct tn_resp_word) { text, (uint32_t)strlen(text) };
+}
+
+/* --- The URL -------------------------------------------------------------------------------- */
+
+/* [[USER]:PASSWORD@], into @redis; *@text moves behind it. */
+static bool parse_login(const char **text, struct tn_redis *redis)
+{
+    size_t len = strcspn(*text, "/");
+    const char *at = memrchr(*text, '@', len);
+
+    if (at == NULL)
+        return true;
+    const char *colon = memchr(*text, ':', (size_t)(at - *text));
+    if (colon == NULL)
+        return false;
+    bool good = tn_percent_decode(*text, (size_t)(colon - *text), redis->user) &&
+                tn_percent_decode(colon + 1, (size_t)(at - colon - 1), redis->password);
+    *text = at + 1;
+    return good;
+}
+
+static bool parse_url(const char *url, struct tn_redis *redis)
+{
+    static const char tcp[] = "redis://";
+    static const char local[] = "redis+unix:";
+
+    if (strncmp(url, local, sizeof local - 1) == 0) {
+        const char *path = url + sizeof local - 1;
+        path += strncmp(path, "///", 3) == 0 ? 2 : 0;
+        redis->place.is_unix = true;
+        return path[0] != '\0' && strlen(path) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
+               tn_percent_decode(path, strlen(path), redis->place.host);
+    }
+    if (strncmp(url, tcp, sizeof tcp - 1) != 0)
+        return false;
+    const char *text = url + sizeof tcp - 1;
+    if (!parse_login(&text, redis))
+        return false;
+    size_t len = strcspn(text, "/");
+    if (!tn_place_parse(text, len, "6379", &redis->place))
+        return false;
+    text += len;
+    return text[0] == '\0' || text[1] == '\0' ||
+           tn_digits_check(text + 1, strlen(text + 1), 9999, redis->database);
+}
+
+/* --- Questions ------------------------------------------------------------------------------ */
+
+static int reconnect(struct tn_redis *redis, struct tn_text *reterr)
+{
+    if (redis->fd >= 0)
+        (void)close(redis->fd);
+    redis->fd = -1;
+    redis->in_len = 0;
+    return tn_place_connect(&redis->place, tn_boottime() + redis->timeout, "redis", &redis->fd,
+                            reterr);
+}
+
+static int lost(struct tn_redis *redis, struct tn_text *reterr)
+{
+    (void)close(redis->fd);
+    redis->fd = -1;
+    return tell(TENURE_E_TIMEOUT, redis->place.host, "no answer; it may have happened", reterr);
+}
+
+/* More bytes into the buffer, which grows. */
+static bool receive(struct tn_redis *redis, tenure_ns end)
+{
+    if (redis->in_len == redis->in_size) {
+        size_t size = redis->in_size > 0 ? 2 * redis->in_size : 4096;
+        char *larger = size <= ANSWER_MAX ? realloc(redis->in, size) : NULL;
+        if (larger == NULL)
+            return false;
+        redis->in = larger;
+        redis->in_size = size;
+    }
+    long got = tn_socket_receive(redis->fd, redis->in + redis->in_len,
+                                 redis->in_size - redis->in_len, end);
+    redis->in_len += got > 0 ? (size_t)got : 0;
+    return got > 0;
+}
+
+static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, size_t count,
+                    struct tn_redis_answer *ret_answer, struct tn_text *reterr)
+{
+    tenure_ns end = tn_boottime() + redis->timeout;
+    struct tn_resp_out out = { .size = TN_RESP_HEAD_MAX };
+    struct tn_resp_scan scan = { 0 };
+    int64_t len = 0;
+
+    for (size_t i = 0; i < count; i++)
+        out.size += words[i].len + TN_RESP_HEAD_MAX;
+    out.buf = malloc(out.size);
+    if (out.buf == NULL)
+        return tell(TENURE_E_NOMEM, "", "out of memory", reterr);
+    tn_resp_put_array(&out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++)
+        tn_resp_put_bulk(&out, words[i].bytes, words[i].len);
+    bool good = redis->fd >= 0 && !out.full && tn_socket_send(redis->fd, out.buf, out.len, end);
+    free(out.buf);
+    redis->in_len = 0;
+    while (good && len == 0) {
+        good = receive(redis, end);
+        if (good)
+            len = tn_resp_scan(&scan, ANSWER_MAX, VALUES_MAX, redis->in, redis->in_len);
+    }
+    if (redis->fd < 0)
+        return tell(TENURE_E_UNAVAILABLE, redis->place.host, "the connection is lost", reterr);
+    struct tn_redis_answer answer = { .bytes = redis->in, .len = (size_t)len };
+    if (!good || len < 0 || tn_redis_next(&answer, &answer.value) < 0)
+        return lost(redis, reterr);
+    *ret_answer = answer;
+    return 0;
+}
+
+int tn_redis_next(struct tn_redis_answer *answer, struct tn_resp_value *ret_value)
+{
+    return tn_resp_next(answer->bytes, answer->len, &answer->at, ret_value);
+}
+
+/* What the first word of an error means; anything else is a server that cannot be used now. */
+int tn_redis_error(const struct tn_resp_value *error, struct tn_text *reterr)
+{
+    static const struct {
+        const char *word;
+        int code;
+    } words[] = {
+        { "STALE ", TENURE_E_STALE },
+        { "BADTOKEN ", TENURE_E_INVALID },
+        { "BADFENCE ", TENURE_E_DAMAGED },
+        { "WRONGTYPE ", TENURE_E_DAMAGED },
+        { "NOAUTH ", TENURE_E_DENIED },
+        { "WRONGPASS ", TENURE_E_DENIED },
+        { "NOPERM ", TENURE_E_DENIED },
+        { "ERR AUTH ", TENURE_E_DENIED },
+        { "ERR invalid password", TENURE_E_DENIED },
+    };
+    int code = TENURE_E_UNAVAILABLE;
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t len = strlen(words[i].word);
+        if (error->len >= len && memcmp(error->bytes, words[i].word, len) == 0)
+            code = words[i].code;
+    }
+    tn_text_add(reterr, "redis: ");
+    tn_text_escape(reterr, error->bytes, error->len < 300 ? error->len : 300);
+    return code;
+}
+
+/* One question whose answer must not be an error. */
+static int demand(struct tn_redis *redis, const struct tn_resp_word *words, size_t count,
+                  struct tn_text *reterr)
+{
+    struct tn_redis_answer answer;
+
+    int rc = ask_once(redis, words, count, &answer, reterr);
+    if (rc == 0 && answer.value.type == TN_RESP_ERROR)
+        rc = tn_redis_error(&answer.value, reterr);
+    return rc;
+}
+
+/* What can fail here has changed nothing. */
+static int log_in(struct tn_redis *redis, struct tn_text *reterr)
+{
+    struct tn_resp_word auth[] = { tn_redis_word("AUTH"), tn_redis_word(redis->user),
+                                   tn_redis_word(redis->password) };
+    struct tn_resp_word choose[] = { tn_redis_word("SELECT"), tn_redis_word(redis->database) };
+    int rc = 0;
+
+    if (redis->user[0] == '\0')
+        auth[1] = auth[2];
+    if (redis->password[0] != '\0')
+        rc = demand(redis, auth, redis->user[0] == '\0' ? 2 : 3, reterr);
+    if (rc == 0 && redis->database[0] != '\0')
+        rc = demand(redis, choose, 2, reterr);
+    return rc == TENURE_E_TIMEOUT ? TENURE_E_UNAVAILABLE : rc;
+}
+
+/* MOVED SLOT HOST:PORT: another node of the cluster has the slot. An empty host is this one. */
+static bool follow(struct tn_redis *redis, const struct tn_resp_value *value)
+{
+    char text[TN_PLACE_MAX];
+    struct tn_place place = { .is_unix = false };
+
+    if (value->type != TN_RESP_ERROR || value->len >= sizeof text || value->len < 6 ||
+        memcmp(value->bytes, "MOVED ", 6) != 0)
+        return false;
+    memcpy(text, value->bytes, value->len);
+    text[value->len] = '\0';
+    const char *host = strrchr(text, ' ') + 1;
+    const char *colon = strrchr(host, ':');
+    if (colon == NULL || !tn_digits_check(colon + 1, strlen(colon + 1), 65535, place.port))
+        return false;
+    if (colon == host && redis->place.is_unix)
+        return false;
+    (void)snprintf(place.host, sizeof place.host, "%.*s", (int)(colon - host), host);
+    if (colon == host)
+        (void)snprintf(place.host, sizeof place.host, "%s", redis->place.host);
+    redis->place = place;
+    return true;
+}
+
+int tn_redis_ask(struct tn_redis *redis, const struct tn_resp_word *words, size_t count,
+                 struct tn_redis_answer *ret_answer, struct tn_text *reterr)
+{
+    int rc = ask_once(redis, words, count, ret_answer, reterr);
+
+    for (int i = 0; rc == 0 && i < MOVES_MAX && follow(redis, &ret_answer->value); i++) {
+        rc = reconnect(redis, reterr);
+        if (rc == 0)
+            rc = log_in(redis, reterr);
+        if (rc == 0)
+            rc = ask_once(redis, words, count, ret_answer, reterr);
+    }
+    return rc;
+}
+
+int tn_redis_open(const char *url, tenure_ns timeout, struct tn_redis **ret_redis,
+                  struct tn_text *reterr)
+{
+    struct tn_redis *redis = calloc(1, sizeof *redis);
+    int rc;
+
+    if (redis == NULL)
+        return tell(TENURE_E_NOMEM, "", "out of memory", reterr);
+    redis->fd = -1;
+    redis->timeout = timeout;
+    /* The URL is not repeated: there may be a password in it. */
+    if (!parse_url(url, redis))
+        rc =
+            tell(TENURE_E_INVALID, "",
+                 "write redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or redis+unix:PATH", reterr);
+    else
+        rc = reconnect(redis, reterr);
+    if (rc == 0)
+        rc = log_in(redis, reterr);
+    if (rc < 0) {
+        tn_redis_close(redis);
+        return rc;
+    }
+    *ret_redis = redis;
+    return 0;
+}
+
+void tn_redis_close(struct tn_redis *redis)
+{
+    if (redis == NULL)
+        return;
+    if (redis->fd >= 0)
+        (void)close(redis->fd);
+    free(redis->in);
+    free(redis);
+}

@@ -1,0 +1,210 @@
+/* socket.c - sockets that do not block, and a deadline for everything that is waited for. */
+#define _GNU_SOURCE
+#include "receivers/socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "base/time.h"
+#include "runtime/clock.h"
+
+/* --- Addresses ------------------------------------------------------------------------------ */
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool tn_percent_decode(const char *text, size_t len, char *ret_text)
+{
+    size_t out = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+
+        if (c == '%') {
+            int high = i + 2 < len ? hex(text[i + 1]) : -1;
+            int low = i + 2 < len ? hex(text[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return false;
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0' || out + 1 >= TN_PLACE_MAX)
+            return false;
+        ret_text[out++] = c;
+    }
+    ret_text[out] = '\0';
+    return true;
+}
+
+bool tn_digits_check(const char *text, size_t len, uint64_t most, char ret_text[8])
+{
+    uint64_t value;
+
+    if (len >= 8)
+        return false;
+    memcpy(ret_text, text, len);
+    ret_text[len] = '\0';
+    return tn_u64_parse(ret_text, &value) == 0 && value <= most;
+}
+
+bool tn_place_parse(const char *text, size_t len, const char *port, struct tn_place *ret_place)
+{
+    struct tn_place place = { .is_unix = false };
+    const char *end = text + len;
+    const char *close = len > 0 && text[0] == '[' ? memchr(text, ']', len) : NULL;
+    const char *after = close != NULL ? close + 1 : memchr(text, ':', len);
+
+    if (after == NULL)
+        after = end;
+    bool good = close != NULL ? tn_percent_decode(text + 1, (size_t)(close - text - 1), place.host)
+                              : tn_percent_decode(text, (size_t)(after - text), place.host);
+    (void)snprintf(place.port, sizeof place.port, "%s", port);
+    if (good && after < end)
+        good = *after == ':' &&
+               tn_digits_check(after + 1, (size_t)(end - after - 1), 65535, place.port);
+    if (!good || place.host[0] == '\0')
+        return false;
+    *ret_place = place;
+    return true;
+}
+
+/* --- Connecting ----------------------------------------------------------------------------- */
+
+bool tn_socket_wait(int fd, short events, tenure_ns end)
+{
+    struct pollfd ready = { .fd = fd, .events = events };
+
+    for (;;) {
+        tenure_ns left = end - tn_boottime();
+        if (left <= 0)
+            return false;
+        tenure_ns ms = left / TN_MS(1) + 1;
+        int rc = poll(&ready, 1, ms < 60000 ? (int)ms : 60000);
+        if (rc > 0)
+            return true;
+        if (rc < 0 && errno != EINTR)
+            return false;
+    }
+}
+
+/* A connected socket, or -1 and errno. */
+static int connect_to(const struct sockaddr *address, socklen_t len, tenure_ns end)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, address, len) != 0)
+        error = errno;
+    if (error == EINPROGRESS) {
+        error = ETIMEDOUT;
+        if (tn_socket_wait(fd, POLLOUT, end) &&
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+            error = errno;
+    }
+    if (error == 0)
+        return fd;
+    (void)close(fd);
+    errno = error;
+    return -1;
+}
+
+static int connect_unix(const struct tn_place *place, tenure_ns end)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    if (strlen(place->host) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path, place->host, strlen(place->host) + 1);
+    return connect_to((const struct sockaddr *)&address, sizeof address, end);
+}
+
+static int tell(int code, const char *who, const char *host, const char *why,
+                struct tn_text *reterr)
+{
+    tn_text_addf(reterr, "%s: ", who);
+    tn_text_escape(reterr, host, strlen(host));
+    tn_text_addf(reterr, ": %s", why);
+    return code;
+}
+
+int tn_place_connect(const struct tn_place *place, tenure_ns end, const char *who, int *ret_fd,
+                     struct tn_text *reterr)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    int one = 1;
+    int fd = -1;
+
+    if (place->is_unix) {
+        fd = connect_unix(place, end);
+    } else {
+        int rc = getaddrinfo(place->host, place->port, &hints, &found);
+        if (rc != 0)
+            return tell(TENURE_E_UNAVAILABLE, who, place->host, gai_strerror(rc), reterr);
+        /* The first of the host's addresses that answers. */
+        for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
+            fd = connect_to(at->ai_addr, at->ai_addrlen, end);
+        int error = errno;
+        freeaddrinfo(found);
+        if (fd >= 0)
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        errno = error;
+    }
+    if (fd < 0)
+        return tell(errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, who,
+                    place->host, strerror(errno), reterr);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* --- Bytes ---------------------------------------------------------------------------------- */
+
+bool tn_socket_send(int fd, const void *data, size_t len, tenure_ns end)
+{
+    const char *bytes = data;
+
+    while (len > 0) {
+        ssize_t sent = send(fd, bytes, len, MSG_NOSIGNAL);
+
+        if (sent < 0 && errno != EAGAIN && errno != EINTR)
+            return false;
+        if (sent < 0 && !tn_socket_wait(fd, POLLOUT, end))
+            return false;
+        bytes += sent > 0 ? sent : 0;
+        len -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+long tn_socket_receive(int fd, void *buf, size_t size, tenure_ns end)
+{
+    for (;;) {
+        ssize_t got = recv(fd, buf, size, 0);
+
+        if (got >= 0)
+            return got;
+        if ((errno != EAGAIN && errno != EINTR) || !tn_socket_wait(fd, POLLIN, end))
+            return -1;
+    }
+}

@@ -1,0 +1,658 @@
+/* observe.c - who is silent, what has changed, and whom to tell.
+ *
+ * The server has no clock that could be trusted, so each store observes the sessions that stand in
+ * its way: those that hold what it waits for or watches, and those that wait before it. A renewal
+ * brings their beats along. One that stood still for its TTL, counted here from after the answer
+ * that first showed it, is ended by tenure.evict, which compares once more (core/observer.h).
+ *
+ * What nobody waits for would be left behind by the dead for ever, so now and then a renewal names
+ * one session at random, to be observed like the others.
+ *
+ * News come by NOTIFY with the whole record in it, so nobody has to ask after a change. Whether
+ * notifications get through is tried first: a pooler may swallow them. Without them all is found
+ * out by looking, more often. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "core/plan.h"
+#include "stores/postgres/private.h"
+
+#define PROBE_WITHIN TN_SEC(3)
+#define BELL_AGAIN TN_SEC(60)
+#define LOOK_LEAST TN_MS(200)
+#define LOOK_MOST TN_SEC(5)
+
+/* --- Own sessions --------------------------------------------------------------------------- */
+
+struct tn_pg_own *tn_pg_own_find(struct tn_pg_store *store, const struct tn_secret *hash)
+{
+    struct tn_pg_own *own = store->owns;
+
+    while (own != NULL && !tn_secret_equal(&own->hash, hash))
+        own = own->next;
+    return own;
+}
+
+static struct tn_pg_own *own_by_num(struct tn_pg_store *store, int64_t num)
+{
+    struct tn_pg_own *own = store->owns;
+
+    while (own != NULL && own->num != num)
+        own = own->next;
+    return own;
+}
+
+/* Without memory its news are missed until it renews again. */
+void tn_pg_own_add(struct tn_pg_store *store, const struct tn_secret *hash, int64_t num)
+{
+    if (tn_pg_own_find(store, hash) != NULL)
+        return;
+    struct tn_pg_own *own = calloc(1, sizeof *own);
+    if (own == NULL)
+        return;
+    own->hash = *hash;
+    own->num = num;
+    own->next = store->owns;
+    store->owns = own;
+}
+
+void tn_pg_own_drop(struct tn_pg_store *store, const struct tn_secret *hash)
+{
+    for (struct tn_pg_own **link = &store->owns; *link != NULL; link = &(*link)->next) {
+        struct tn_pg_own *own = *link;
+        if (!tn_secret_equal(&own->hash, hash))
+            continue;
+        *link = own->next;
+        free(own);
+        return;
+    }
+}
+
+/* --- Watched names -------------------------------------------------------------------------- */
+
+static struct tn_pg_watch **find_watch(struct tn_pg_store *store, const char *name)
+{
+    const struct tn_hash_key key = { 0, 0 };
+    struct tn_pg_watch **link = &store->watches[tn_hash(key, name, strlen(name)) % TN_PG_BUCKETS];
+
+    while (*link != NULL && strcmp((*link)->name, name) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+static void mark(struct tn_pg_store *store, struct tn_pg_watch *watch, bool dirty)
+{
+    store->dirty += (unsigned)dirty - (unsigned)watch->dirty;
+    watch->dirty = dirty;
+}
+
+/* All whose holder is @num; -1: all. */
+static void mark_all(struct tn_pg_store *store, int64_t num)
+{
+    for (unsigned i = 0; i < TN_PG_BUCKETS; i++)
+        for (struct tn_pg_watch *watch = store->watches[i]; watch != NULL; watch = watch->next)
+            if (num < 0 || watch->holder == num)
+                mark(store, watch, true);
+}
+
+int tn_pg_watch(struct tn_pg_store *store, const char *name, bool on)
+{
+    struct tn_pg_watch **link = find_watch(store, name);
+    struct tn_pg_watch *watch = *link;
+
+    if (on && watch == NULL) {
+        watch = calloc(1, sizeof *watch);
+        if (watch == NULL)
+            return TENURE_E_NOMEM;
+        (void)snprintf(watch->name, sizeof watch->name, "%s", name);
+        *link = watch;
+        mark(store, watch, true);
+    }
+    if (on) {
+        watch->count++;
+    } else if (watch != NULL && --watch->count == 0) {
+        mark(store, watch, false);
+        *link = watch->next;
+        free(watch);
+    }
+    return 0;
+}
+
+/* --- Observed sessions ---------------------------------------------------------------------- */
+
+static struct tn_pg_seen *find_seen(struct tn_pg_store *store, int64_t num)
+{
+    struct tn_pg_seen *seen = store->seen;
+
+    while (seen != NULL && seen->num != num)
+        seen = seen->next;
+    return seen;
+}
+
+static void drop_seen(struct tn_pg_store *store, int64_t num)
+{
+    for (struct tn_pg_seen **link = &store->seen; *link != NULL; link = &(*link)->next) {
+        struct tn_pg_seen *seen = *link;
+        if (seen->num != num)
+            continue;
+        *link = seen->next;
+        free(seen);
+        return;
+    }
+}
+
+/* A read that has just returned showed session @num at @beat, and it stands in our way. */
+static void observe(struct tn_pg_store *store, int64_t num, int64_t beat, tenure_ns ttl, bool first)
+{
+    tenure_ns now = tn_pg_now(store);
+    struct tn_pg_seen *seen = find_seen(store, num);
+
+    if (seen == NULL) {
+        seen = calloc(1, sizeof *seen);
+        if (seen == NULL)
+            return; /* It is shown again. */
+        seen->num = num;
+        seen->beat = beat - 1;
+        seen->next = store->seen;
+        store->seen = seen;
+    }
+    if (seen->beat != beat) {
+        seen->beat = beat;
+        seen->since = now;
+    }
+    seen->ttl = ttl;
+    seen->first = first;
+    seen->heard_at = now;
+}
+
+static tenure_ns evict_at(const struct tn_pg_seen *seen)
+{
+    tenure_ns others_first = seen->first ? 0 : seen->ttl / 10;
+    return seen->since + tn_plan_observe_for(seen->ttl) + others_first;
+}
+
+static bool matters(const struct tn_pg_seen *seen, tenure_ns now)
+{
+    return now - seen->heard_at < 3 * seen->ttl;
+}
+
+static void forget_old(struct tn_pg_store *store, tenure_ns now)
+{
+    struct tn_pg_seen **link = &store->seen;
+
+    while (*link != NULL) {
+        struct tn_pg_seen *seen = *link;
+        if (matters(seen, now)) {
+            link = &seen->next;
+            continue;
+        }
+        *link = seen->next;
+        free(seen);
+    }
+}
+
+void tn_pg_list_seen(struct tn_pg_store *store, struct tn_pg_buf *buf)
+{
+    tenure_ns now = tn_pg_now(store);
+    const char *comma = "";
+
+    for (unsigned i = 0; i < TN_PG_BUCKETS; i++) {
+        for (const struct tn_pg_watch *watch = store->watches[i]; watch; watch = watch->next) {
+            struct tn_pg_seen *seen = watch->holder ? find_seen(store, watch->holder) : NULL;
+            if (seen != NULL)
+                seen->heard_at = now;
+        }
+    }
+    forget_old(store, now);
+    tn_pg_buf_add(buf, "{", 1);
+    for (struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next) {
+        tn_pg_buf_addf(buf, "%s%lld", comma, (long long)seen->num);
+        seen->asked = true;
+        comma = ",";
+    }
+    tn_pg_buf_add(buf, "}", 1);
+    store->looked_at = now;
+    store->look_now = false;
+}
+
+/* --- Leases that were revoked --------------------------------------------------------------- */
+
+static void note_lapsing(struct tn_pg_store *store, const char *name, int64_t token, tenure_ns wait)
+{
+    tenure_ns now = tn_pg_now(store);
+
+    for (struct tn_pg_lapsing *it = store->lapsing; it != NULL; it = it->next) {
+        if (it->token != token || strcmp(it->name, name) != 0)
+            continue;
+        it->heard_at = now;
+        return;
+    }
+    struct tn_pg_lapsing *it = calloc(1, sizeof *it);
+    if (it == NULL)
+        return;
+    it->token = token;
+    it->due_at = now + wait;
+    it->heard_at = now;
+    (void)snprintf(it->name, sizeof it->name, "%s", name);
+    it->next = store->lapsing;
+    store->lapsing = it;
+}
+
+static struct tn_pg_lapsing **first_lapsing(struct tn_pg_store *store)
+{
+    struct tn_pg_lapsing **first = &store->lapsing;
+
+    for (struct tn_pg_lapsing **link = &store->lapsing; *link != NULL; link = &(*link)->next)
+        if ((*link)->due_at < (*first)->due_at)
+            first = link;
+    return first;
+}
+
+/* --- News ----------------------------------------------------------------------------------- */
+
+void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
+                const struct tn_store_record *record)
+{
+    const struct tn_store_open *how = &store->base.how;
+    struct tn_pg_watch *watch = *find_watch(store, name);
+
+    if (holder != 0)
+        observe(store, holder, (int64_t)record->beat, record->ttl, true);
+    if (revoked)
+        note_lapsing(store, name, (int64_t)record->token, tn_plan_observe_for(record->ttl));
+    if (watch == NULL)
+        return;
+    bool news = !watch->told || record->token > watch->record.token ||
+                (record->token == watch->record.token && record->held != watch->record.held) ||
+                (watch->dirty && record->token != watch->record.token);
+    mark(store, watch, false);
+    if (!news)
+        return;
+    watch->told = true;
+    watch->holder = holder;
+    watch->record = *record;
+    how->host->changed(how->arg, name, record);
+}
+
+static void hear_grant(struct tn_pg_store *store, const char *name, int64_t num, int64_t token,
+                       const struct tn_secret *term)
+{
+    const struct tn_store_open *how = &store->base.how;
+
+    if (own_by_num(store, num) != NULL)
+        how->host->granted(how->arg, name, term, (uint64_t)token);
+}
+
+static void hear_revoked(struct tn_pg_store *store, const char *name, int64_t num, int64_t token)
+{
+    const struct tn_store_open *how = &store->base.how;
+
+    if (own_by_num(store, num) != NULL)
+        how->host->revoked(how->arg, name, (uint64_t)token);
+}
+
+/* kind, name, term, num, token, beat, ttl */
+static void hear_row(struct tn_pg_store *store, const PGresult *result, int row)
+{
+    const char *name = PQgetvalue(result, row, 1);
+    int64_t num = tn_pg_int(result, row, 3);
+    int64_t token = tn_pg_int(result, row, 4);
+    int64_t beat = tn_pg_int(result, row, 5);
+    tenure_ns ttl = tn_pg_int(result, row, 6);
+    struct tn_secret term = { { 0 } };
+
+    if (tn_pg_is(result, row, 0, "granted")) {
+        struct tn_pg_own *own = own_by_num(store, num);
+        (void)tn_pg_hash(result, row, 2, &term);
+        if (own != NULL && token > own->known)
+            own->known = token;
+        hear_grant(store, name, num, token, &term);
+    } else if (tn_pg_is(result, row, 0, "revoked")) {
+        hear_revoked(store, name, num, token);
+    } else if (tn_pg_is(result, row, 0, "beat")) {
+        observe(store, num, beat, ttl, token == 0);
+    } else if (tn_pg_is(result, row, 0, "stray")) {
+        if (find_seen(store, num) == NULL) /* Otherwise there is a better reason to observe it. */
+            observe(store, num, beat, ttl, false);
+    } else if (tn_pg_is(result, row, 0, "lapsing")) {
+        note_lapsing(store, name, token, tn_plan_observe_for(ttl));
+    } else if (tn_pg_is(result, row, 0, "vacant")) {
+        note_lapsing(store, name, token, 0);
+    } else if (tn_pg_is(result, row, 0, "seen") && find_seen(store, num) != NULL) {
+        struct tn_pg_seen *seen = find_seen(store, num);
+        seen->asked = false;
+        if (seen->beat != beat) {
+            seen->beat = beat;
+            seen->since = tn_pg_now(store);
+        }
+    }
+}
+
+void tn_pg_hear_news(struct tn_pg_store *store, const PGresult *result, int row)
+{
+    for (; row < PQntuples(result); row++)
+        hear_row(store, result, row);
+    /* Asked after, and not there any more. */
+    for (struct tn_pg_seen *seen = store->seen, *next; seen != NULL; seen = next) {
+        next = seen->next;
+        if (!seen->asked)
+            continue;
+        mark_all(store, seen->num);
+        drop_seen(store, seen->num);
+    }
+}
+
+/* --- The bell ------------------------------------------------------------------------------- */
+
+/* The next word of the payload, and past it. */
+static const char *word(const char **at, size_t *ret_len)
+{
+    const char *start = *at;
+
+    *ret_len = strcspn(start, " ");
+    *at = start + *ret_len + (start[*ret_len] == ' ');
+    return start;
+}
+
+static int64_t number(const char **at)
+{
+    size_t len;
+
+    return strtoll(word(at, &len), NULL, 10);
+}
+
+/* Hex digits to at most @size bytes. */
+static uint32_t unhex(const char **at, void *bytes, size_t size)
+{
+    size_t len;
+    const char *hex = word(at, &len);
+    uint8_t *to = bytes;
+    uint32_t count = 0;
+
+    for (; count < size && 2 * count + 1 < len; count++) {
+        char two[3] = { hex[2 * count], hex[2 * count + 1], '\0' };
+        to[count] = (uint8_t)strtoul(two, NULL, 16);
+    }
+    return count;
+}
+
+/* "kind token num beat ttl term label name"; the probe is "p number". */
+void tn_pg_hear_bell(struct tn_pg_store *store, const char *payload)
+{
+    const char *at = payload;
+    size_t len;
+    char kind = *word(&at, &len);
+    struct tn_store_record record = { 0 };
+
+    if (kind == 'p') {
+        if (store->probing && (uint64_t)number(&at) == store->probe) {
+            store->probing = false;
+            store->heard = store->look_now = true;
+            mark_all(store, -1);
+        }
+        return;
+    }
+    int64_t token = number(&at);
+    int64_t num = number(&at);
+    record.token = (uint64_t)token;
+    record.held = num != 0;
+    record.beat = (uint64_t)number(&at);
+    record.ttl = record.remaining = number(&at);
+    (void)unhex(&at, &record.term, sizeof record.term);
+    record.label_len = unhex(&at, record.label, TN_LABEL_MAX);
+    if (kind == 'g')
+        hear_grant(store, at, num, token, &record.term);
+    if (kind == 'r') {
+        hear_revoked(store, at, num, token);
+        store->look_now = store->look_now || store->waits;
+    }
+    if (*find_watch(store, at) != NULL)
+        tn_pg_note(store, at, num, kind == 'r', &record);
+}
+
+void tn_pg_bell_up(struct tn_pg_store *store)
+{
+    store->probing = true;
+    store->probe = tn_prng_next(&store->prng) >> 1;
+    store->probe_by = TN_NEVER; /* From when the probe is sent. */
+}
+
+/* What happened since is found out by looking. */
+void tn_pg_bell_down(struct tn_pg_store *store)
+{
+    store->heard = store->probing = false;
+    store->look_now = true;
+    mark_all(store, -1);
+}
+
+/* Nothing comes through: a pooler, perhaps. Try again after a while. */
+static void give_up_bell(struct tn_pg_store *store, tenure_ns now)
+{
+    store->probing = false;
+    tn_pg_link_stop(&store->bell);
+    tn_pg_link_start(&store->bell, now + BELL_AGAIN);
+}
+
+/* --- Statements ----------------------------------------------------------------------------- */
+
+/* How often to look when no renewal does it on the way: a renewal comes within a third. */
+static tenure_ns look_every(const struct tn_pg_store *store)
+{
+    tenure_ns ttl = TN_NEVER;
+
+    for (const struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next)
+        ttl = seen->ttl < ttl ? seen->ttl : ttl;
+    if (ttl == TN_NEVER && !store->waits && (store->heard || store->dirty == 0))
+        return TN_NEVER;
+    tenure_ns every = ttl == TN_NEVER ? LOOK_MOST : store->heard ? ttl / 5 * 2 : ttl / 15;
+    every = every < LOOK_MOST || store->heard ? every : LOOK_MOST;
+    return every > LOOK_LEAST ? every : LOOK_LEAST;
+}
+
+static tenure_ns look_at(const struct tn_pg_store *store)
+{
+    tenure_ns every = look_every(store);
+
+    if (store->look_now && (store->owns != NULL || store->seen != NULL))
+        return 0;
+    return every == TN_NEVER ? TN_NEVER : store->looked_at + every;
+}
+
+tenure_ns tn_pg_observe_at(const struct tn_pg_store *store)
+{
+    tenure_ns at = look_at(store);
+
+    if (store->dirty > 0)
+        at = 0;
+    if (store->probing)
+        at = store->probe_by == TN_NEVER ? 0 : store->probe_by < at ? store->probe_by : at;
+    for (const struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next)
+        at = evict_at(seen) < at ? evict_at(seen) : at;
+    for (const struct tn_pg_lapsing *it = store->lapsing; it != NULL; it = it->next)
+        at = it->due_at < at ? it->due_at : at;
+    return at;
+}
+
+static bool send_evict(struct tn_pg_store *store, tenure_ns now)
+{
+    char num[24], beat[24];
+    const char *values[] = { num, beat };
+    struct tn_pg_seen *due = NULL;
+
+    forget_old(store, now);
+    for (struct tn_pg_seen *seen = store->seen; seen != NULL && due == NULL; seen = seen->next)
+        due = now >= evict_at(seen) ? seen : NULL;
+    if (due == NULL)
+        return false;
+    (void)snprintf(num, sizeof num, "%lld", (long long)due->num);
+    (void)snprintf(beat, sizeof beat, "%lld", (long long)due->beat);
+    store->sent_num = due->num;
+    tn_pg_send(store, TN_PG_EVICT, "SELECT * FROM tenure.evict($1::bigint, $2::bigint)", 2, values);
+    return true;
+}
+
+static bool send_lapse(struct tn_pg_store *store, tenure_ns now)
+{
+    struct tn_pg_lapsing **link = first_lapsing(store);
+    struct tn_pg_lapsing *due = *link;
+    char token[24];
+
+    if (due == NULL || due->due_at > now)
+        return false;
+    const char *values[] = { due->name, token };
+    (void)snprintf(token, sizeof token, "%lld", (long long)due->token);
+    *link = due->next; /* Whatever comes of it: who still waits is told again. */
+    tn_pg_send(store, TN_PG_LAPSE, "SELECT tenure.lapse($1::text, $2::bigint)", 2, values);
+    free(due);
+    return true;
+}
+
+static bool send_probe(struct tn_pg_store *store, tenure_ns now)
+{
+    char payload[32];
+    const char *values[] = { payload };
+
+    if (!store->probing)
+        return false;
+    if (store->probe_by != TN_NEVER) {
+        if (now >= store->probe_by)
+            give_up_bell(store, now);
+        return false;
+    }
+    store->probe_by = now + PROBE_WITHIN;
+    (void)snprintf(payload, sizeof payload, "p %llu", (unsigned long long)store->probe);
+    tn_pg_send(store, TN_PG_PROBE, "SELECT pg_notify('tenure', $1::text)", 1, values);
+    return true;
+}
+
+static bool send_look(struct tn_pg_store *store, tenure_ns now)
+{
+    struct tn_pg_buf secrets = { 0 }, known = { 0 }, nums = { 0 };
+    const char *comma = "";
+
+    if (now < look_at(store))
+        return false;
+    if (!store->heard)
+        mark_all(store, -1);
+    tn_pg_buf_add(&secrets, "{", 1);
+    tn_pg_buf_add(&known, "{", 1);
+    for (const struct tn_pg_own *own = store->owns; own != NULL; own = own->next) {
+        tn_pg_buf_addf(&secrets, "%s", comma);
+        tn_pg_buf_hex(&secrets, &own->hash, sizeof own->hash);
+        tn_pg_buf_addf(&known, "%s%lld", comma, (long long)own->known);
+        comma = ",";
+    }
+    tn_pg_buf_add(&secrets, "}", 1);
+    tn_pg_buf_add(&known, "}", 1);
+    tn_pg_list_seen(store, &nums);
+    const char *values[] = { secrets.data, known.data, nums.data };
+    bool good = !secrets.failed && !known.failed && !nums.failed;
+    if (good)
+        tn_pg_send(store, TN_PG_LOOK,
+                   "SELECT * FROM tenure.look($1::uuid[], $2::bigint[], $3::bigint[])", 3, values);
+    free(secrets.data);
+    free(known.data);
+    free(nums.data);
+    return good;
+}
+
+/* Names that are watched and not known; as many as fit, the others next. */
+static bool send_reads(struct tn_pg_store *store)
+{
+    static const char sql[] =
+        "SELECT o.name, r.* FROM unnest($1::text[]) o (name) CROSS JOIN LATERAL"
+        " tenure.step('read', NULL, NULL, o.name, 0, false) r";
+    struct tn_pg_buf names = { 0 };
+    unsigned count = 0;
+
+    if (store->dirty == 0)
+        return false;
+    for (unsigned i = 0; i < TN_PG_BUCKETS && count < TN_PG_READS_MAX; i++) {
+        for (struct tn_pg_watch *watch = store->watches[i]; watch; watch = watch->next) {
+            if (watch->dirty)
+                tn_pg_buf_addf(&names, "%c\"%s\"", count++ > 0 ? ',' : '{', watch->name);
+        }
+    }
+    tn_pg_buf_add(&names, "}", 1);
+    const char *values[] = { names.data };
+    if (!names.failed)
+        tn_pg_send(store, TN_PG_READS, sql, 1, values);
+    free(names.data);
+    return !names.failed;
+}
+
+bool tn_pg_observe_next(struct tn_pg_store *store, tenure_ns now)
+{
+    return send_evict(store, now) || send_lapse(store, now) || send_probe(store, now) ||
+           send_look(store, now) || send_reads(store);
+}
+
+static void hear_evicted(struct tn_pg_store *store, const PGresult *result)
+{
+    struct tn_pg_seen *seen = find_seen(store, store->sent_num);
+
+    if (seen == NULL || PQntuples(result) < 1)
+        return;
+    if (tn_pg_is(result, 0, 0, "alive")) {
+        seen->beat = tn_pg_int(result, 0, 1);
+        seen->since = tn_pg_now(store);
+        return;
+    }
+    mark_all(store, seen->num);
+    drop_seen(store, seen->num);
+    store->look_now = true;
+}
+
+static void hear_reads(struct tn_pg_store *store, const PGresult *result)
+{
+    for (int row = 0; row < PQntuples(result); row++) {
+        char name[TN_NAME_MAX + 1];
+        struct tn_store_record record;
+        bool revoked;
+        int64_t holder = tn_pg_record(result, row, 2, &record, &revoked);
+        (void)snprintf(name, sizeof name, "%s", PQgetvalue(result, row, 0));
+        tn_pg_note(store, name, holder, revoked, &record);
+    }
+}
+
+void tn_pg_observe_result(struct tn_pg_store *store, const PGresult *result)
+{
+    enum tn_pg_job job = store->job;
+
+    store->job = TN_PG_IDLE;
+    store->stuck_at = TN_NEVER;
+    if (job == TN_PG_LOOK)
+        tn_pg_hear_news(store, result, 0);
+    else if (job == TN_PG_EVICT)
+        hear_evicted(store, result);
+    else if (job == TN_PG_READS)
+        hear_reads(store, result);
+    else if (job == TN_PG_LAPSE)
+        store->look_now = true;
+}
+
+void tn_pg_observe_done(struct tn_pg_store *store)
+{
+    while (store->owns != NULL) {
+        struct tn_pg_own *own = store->owns;
+        store->owns = own->next;
+        free(own);
+    }
+    while (store->lapsing != NULL) {
+        struct tn_pg_lapsing *it = store->lapsing;
+        store->lapsing = it->next;
+        free(it);
+    }
+    while (store->seen != NULL)
+        drop_seen(store, store->seen->num);
+    for (unsigned i = 0; i < TN_PG_BUCKETS; i++) {
+        while (store->watches[i] != NULL) {
+            struct tn_pg_watch *watch = store->watches[i];
+            store->watches[i] = watch->next;
+            free(watch);
+        }
+    }
+}

@@ -1,0 +1,971 @@
+/* store.c - requests in, statements out, answers back; the store's life and its turns.
+ *
+ * Happy path: all that is asked in one turn of the loop goes out as one statement, which is one
+ * transaction, and comes back as one row per request. Requests of sessions go first and alone.
+ * What can fail: the connection, after which a statement that was sent counts as unknown; or the
+ * statement, which the server then has not carried out. A request that waits for a connection fails
+ * when its patience is over, or at once when the server has said no. */
+#define _GNU_SOURCE
+#include "stores/postgres/postgres.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/sha256.h"
+#include "core/plan.h"
+#include "runtime/random.h"
+#include "stores/postgres/private.h"
+#include "stores/postgres/schema.h"
+
+#define SCHEMA_COMMENT "tenure schema 1"
+
+/* The least time after which a silent connection is given up, however impatient the caller. */
+#define STUCK_LEAST TN_MS(500)
+
+tenure_ns tn_pg_now(const struct tn_pg_store *store)
+{
+    return tn_clock_now(store->base.how.clock);
+}
+
+/* --- Parameters and columns ----------------------------------------------------------------- */
+
+void tn_pg_buf_add(struct tn_pg_buf *buf, const char *text, size_t len)
+{
+    if (!buf->failed && buf->len + len + 1 > buf->room) {
+        size_t room = (buf->len + len + 1) * 2;
+        char *data = realloc(buf->data, room);
+        buf->failed = data == NULL;
+        if (data != NULL) {
+            buf->data = data;
+            buf->room = room;
+        }
+    }
+    if (buf->failed)
+        return;
+    memcpy(buf->data + buf->len, text, len);
+    buf->len += len;
+    buf->data[buf->len] = '\0';
+}
+
+void tn_pg_buf_addf(struct tn_pg_buf *buf, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    TN_ASSERT(len >= 0 && (size_t)len < sizeof text);
+    tn_pg_buf_add(buf, text, (size_t)len);
+}
+
+void tn_pg_buf_hex(struct tn_pg_buf *buf, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *at = bytes;
+
+    for (size_t i = 0; i < len; i++) {
+        char two[2] = { digits[at[i] >> 4], digits[at[i] & 15] };
+        tn_pg_buf_add(buf, two, sizeof two);
+    }
+}
+
+int64_t tn_pg_int(const PGresult *result, int row, int column)
+{
+    const uint8_t *bytes = (const uint8_t *)PQgetvalue(result, row, column);
+    uint64_t value = 0;
+
+    if (PQgetisnull(result, row, column) || PQgetlength(result, row, column) != 8)
+        return 0;
+    for (int i = 0; i < 8; i++)
+        value = value << 8 | bytes[i];
+    return (int64_t)value;
+}
+
+bool tn_pg_is(const PGresult *result, int row, int column, const char *text)
+{
+    return strcmp(PQgetvalue(result, row, column), text) == 0;
+}
+
+static bool get_bool(const PGresult *result, int row, int column)
+{
+    return !PQgetisnull(result, row, column) && PQgetvalue(result, row, column)[0] != 0;
+}
+
+bool tn_pg_hash(const PGresult *result, int row, int column, struct tn_secret *ret_hash)
+{
+    if (PQgetisnull(result, row, column) ||
+        PQgetlength(result, row, column) != (int)sizeof *ret_hash)
+        return false;
+    memcpy(ret_hash, PQgetvalue(result, row, column), sizeof *ret_hash);
+    return true;
+}
+
+/* held, revoked, token, num, beat, ttl, term, label */
+int64_t tn_pg_record(const PGresult *result, int row, int column,
+                     struct tn_store_record *ret_record, bool *ret_revoked)
+{
+    struct tn_store_record record = { .held = get_bool(result, row, column),
+                                      .token = (uint64_t)tn_pg_int(result, row, column + 2) };
+
+    if (record.held) {
+        int len = PQgetlength(result, row, column + 7);
+        record.beat = (uint64_t)tn_pg_int(result, row, column + 4);
+        record.ttl = tn_pg_int(result, row, column + 5);
+        record.remaining = record.ttl; /* At most: nobody here knows when it was renewed. */
+        (void)tn_pg_hash(result, row, column + 6, &record.term);
+        record.label_len = (uint32_t)(len <= TN_LABEL_MAX ? len : TN_LABEL_MAX);
+        memcpy(record.label, PQgetvalue(result, row, column + 7), record.label_len);
+    }
+    *ret_revoked = get_bool(result, row, column + 1);
+    *ret_record = record;
+    return record.held ? tn_pg_int(result, row, column + 3) : 0;
+}
+
+/* --- The queue ------------------------------------------------------------------------------ */
+
+static void push(struct tn_pg_queue *queue, struct tn_store_req *req)
+{
+    req->next = NULL;
+    *queue->end = req;
+    queue->end = &req->next;
+}
+
+static struct tn_store_req *take(struct tn_pg_queue *queue)
+{
+    struct tn_store_req *req = queue->first;
+
+    if (req != NULL && (queue->first = req->next) == NULL)
+        queue->end = &queue->first;
+    return req;
+}
+
+static void finish(struct tn_store_req *req, int status, const char *why)
+{
+    req->status = status;
+    if (status != 0)
+        (void)snprintf(req->error, sizeof req->error, "%s",
+                       why[0] != '\0' ? why : tenure_strerror(status));
+    req->done(req);
+}
+
+static void finish_list(struct tn_pg_listing *list, int status, struct tn_store_lease *leases,
+                        size_t count, const char *why)
+{
+    list->done(list->arg, status, leases, count, status < 0 ? why : NULL);
+    free(list);
+}
+
+/* Fail what waits and is over time at @by; TN_NEVER: all. */
+static void fail_waiting(struct tn_pg_store *store, tenure_ns by, int code, const char *why)
+{
+    struct tn_pg_queue *queues[] = { &store->urgent, &store->normal };
+    struct tn_pg_queue over = { NULL, &over.first };
+    struct tn_pg_listing *lists = store->lists;
+    struct tn_pg_listing **kept = &store->lists;
+
+    for (int i = 0; i < 2; i++) {
+        struct tn_pg_queue all = *queues[i];
+        struct tn_store_req *next;
+        *queues[i] = (struct tn_pg_queue) { NULL, &queues[i]->first };
+        for (struct tn_store_req *req = all.first; req != NULL; req = next) {
+            next = req->next;
+            push(req->give_up_at <= by ? &over : queues[i], req);
+        }
+    }
+    *kept = NULL;
+    while (lists != NULL) {
+        struct tn_pg_listing *list = lists;
+        lists = list->next;
+        list->next = NULL;
+        if (list->give_up_at <= by) {
+            finish_list(list, code, NULL, 0, why);
+        } else {
+            *kept = list;
+            kept = &list->next;
+        }
+    }
+    for (struct tn_store_req *req = take(&over); req != NULL; req = take(&over))
+        finish(req, code, why);
+}
+
+/* --- What is on its way --------------------------------------------------------------------- */
+
+static void forget_sent(struct tn_pg_store *store)
+{
+    store->job = TN_PG_IDLE;
+    store->sent_count = 0;
+    store->sent_list = NULL;
+    store->stuck_at = TN_NEVER;
+}
+
+/* The statement came to nothing. */
+static void fail_sent(struct tn_pg_store *store, int code, const char *why)
+{
+    struct tn_store_req *sent[TN_PG_BATCH];
+    unsigned count = store->sent_count;
+    struct tn_pg_listing *list = store->sent_list;
+
+    memcpy(sent, store->sent, sizeof sent);
+    forget_sent(store);
+    for (unsigned i = 0; i < count; i++)
+        if (sent[i] != NULL)
+            finish(sent[i], code, why);
+    if (list != NULL)
+        finish_list(list, code, NULL, 0, why);
+}
+
+/* Back to the front of the queue, in their order: the server has carried out none of it. */
+static void send_again(struct tn_pg_store *store)
+{
+    struct tn_pg_queue *queue = store->job == TN_PG_SESSION ? &store->urgent : &store->normal;
+
+    for (unsigned i = store->sent_count; i > 0; i--) {
+        struct tn_store_req *req = store->sent[i - 1];
+        if (req == NULL)
+            continue;
+        req->next = queue->first;
+        if (queue->first == NULL)
+            queue->end = &req->next;
+        queue->first = req;
+    }
+    if (store->sent_list != NULL) {
+        store->sent_list->next = store->lists;
+        store->lists = store->sent_list;
+    }
+    forget_sent(store);
+}
+
+/* Who is over time and was sent: nobody knows what came of it. */
+static void give_up_sent(struct tn_pg_store *store, tenure_ns now)
+{
+    for (unsigned i = 0; i < store->sent_count; i++) {
+        struct tn_store_req *req = store->sent[i];
+        if (req == NULL || req->give_up_at > now)
+            continue;
+        store->sent[i] = NULL;
+        finish(req, TENURE_E_TIMEOUT, "postgres: no answer to a statement that was sent");
+    }
+}
+
+/* --- Sending -------------------------------------------------------------------------------- */
+
+static void set_job(struct tn_pg_store *store, enum tn_pg_job job)
+{
+    tenure_ns patience = store->base.how.patience;
+
+    store->job = job;
+    store->stuck_at = tn_pg_now(store) + (patience > STUCK_LEAST ? patience : STUCK_LEAST);
+}
+
+void tn_pg_send(struct tn_pg_store *store, enum tn_pg_job job, const char *sql, int count,
+                const char *const *values)
+{
+    set_job(store, job);
+    tn_pg_link_send(&store->work, sql, count, values);
+}
+
+static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
+{
+    struct tn_pg_buf secret = { 0 }, seq = { 0 }, third = { 0 }, fourth = { 0 };
+    const struct tn_op *op = &req->op;
+    struct tn_secret hash;
+    static const char *const sql[] = {
+        [TN_OP_OPEN] = "SELECT * FROM tenure.open($1::uuid, $2::bigint, $3::bigint, $4::bytea)",
+        [TN_OP_RENEW] =
+            "SELECT * FROM tenure.renew($1::uuid, $2::bigint, $3::bigint, $4::bigint[])",
+        [TN_OP_CLOSE] = "SELECT tenure.close($1::uuid)",
+    };
+
+    tn_secret_hash(&op->session, 's', &hash);
+    tn_pg_buf_hex(&secret, &hash, sizeof hash);
+    tn_pg_buf_addf(&seq, "%lld", (long long)op->seq);
+    if (op->kind == TN_OP_OPEN) {
+        tn_pg_buf_addf(&third, "%lld", (long long)op->ttl);
+        tn_pg_buf_add(&fourth, "\\x", 2);
+        tn_pg_buf_hex(&fourth, op->label, op->label_len);
+    } else {
+        const struct tn_pg_own *own = tn_pg_own_find(store, &hash);
+        tn_pg_buf_addf(&third, "%lld", own != NULL ? (long long)own->known : 0);
+        tn_pg_list_seen(store, &fourth);
+    }
+    const char *values[] = { secret.data, seq.data, third.data, fourth.data };
+    store->sent[0] = req;
+    store->sent_count = 1;
+    set_job(store, TN_PG_SESSION);
+    if (secret.failed || seq.failed || third.failed || fourth.failed)
+        fail_sent(store, TENURE_E_NOMEM, "out of memory");
+    else
+        tn_pg_link_send(&store->work, sql[op->kind], op->kind == TN_OP_CLOSE ? 1 : 4, values);
+    free(secret.data);
+    free(seq.data);
+    free(third.data);
+    free(fourth.data);
+}
+
+enum { STEP_PARAMS = 6 };
+
+static void add_step(struct tn_pg_buf bufs[STEP_PARAMS], const struct tn_op *op)
+{
+    static const char *const kinds[] = { [TN_OP_ACQUIRE] = "acquire",
+                                         [TN_OP_RELEASE] = "release",
+                                         [TN_OP_READ] = "read",
+                                         [TN_OP_REVOKE] = "revoke" };
+    uint64_t token = op->token < INT64_MAX ? op->token : INT64_MAX;
+    struct tn_secret session, term;
+
+    tn_secret_hash(&op->session, 's', &session);
+    tn_secret_hash(&op->term, 't', &term);
+    for (int i = 0; i < STEP_PARAMS; i++)
+        tn_pg_buf_add(&bufs[i], bufs[i].len > 0 ? "," : "{", 1);
+    tn_pg_buf_addf(&bufs[0], "%s", kinds[op->kind]);
+    tn_pg_buf_hex(&bufs[1], &session, sizeof session);
+    tn_pg_buf_hex(&bufs[2], &term, sizeof term);
+    tn_pg_buf_addf(&bufs[3], "\"%.*s\"", (int)op->name_len, op->name);
+    tn_pg_buf_addf(&bufs[4], "%llu", (unsigned long long)token);
+    tn_pg_buf_addf(&bufs[5], "%c", op->wait ? 't' : 'f');
+}
+
+static void send_steps(struct tn_pg_store *store)
+{
+    static const char sql[] =
+        "SELECT r.* FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::text[], $5::bigint[],"
+        " $6::boolean[]) WITH ORDINALITY o (kind, secret, term, name, token, wait, number)"
+        " CROSS JOIN LATERAL tenure.step(o.kind, o.secret, o.term, o.name, o.token, o.wait) r"
+        " ORDER BY o.number";
+    struct tn_pg_buf bufs[STEP_PARAMS] = { { 0 } };
+    const char *values[STEP_PARAMS];
+    bool failed = false;
+
+    while (store->sent_count < TN_PG_BATCH && store->normal.first != NULL) {
+        struct tn_store_req *req = take(&store->normal);
+        add_step(bufs, &req->op);
+        store->sent[store->sent_count++] = req;
+        store->waits = store->waits || (req->op.kind == TN_OP_ACQUIRE && req->op.wait);
+    }
+    for (int i = 0; i < STEP_PARAMS; i++) {
+        tn_pg_buf_add(&bufs[i], "}", 1);
+        failed = failed || bufs[i].failed;
+        values[i] = bufs[i].data;
+    }
+    set_job(store, TN_PG_STEPS);
+    if (failed)
+        fail_sent(store, TENURE_E_NOMEM, "out of memory");
+    else
+        tn_pg_link_send(&store->work, sql, STEP_PARAMS, values);
+    for (int i = 0; i < STEP_PARAMS; i++)
+        free(bufs[i].data);
+}
+
+static void send_list(struct tn_pg_store *store)
+{
+    store->sent_list = store->lists;
+    store->lists = store->sent_list->next;
+    const char *values[] = { store->sent_list->prefix };
+    tn_pg_send(store, TN_PG_LIST, "SELECT * FROM tenure.list($1::text)", 1, values);
+}
+
+/* One statement after the other, the most urgent first. */
+static void pump(struct tn_pg_store *store)
+{
+    tenure_ns now = tn_pg_now(store);
+
+    while (store->ready && store->job == TN_PG_IDLE && !store->closing) {
+        if (store->urgent.first != NULL)
+            send_session(store, take(&store->urgent));
+        else if (store->normal.first != NULL)
+            send_steps(store);
+        else if (store->lists != NULL)
+            send_list(store);
+        else if (!tn_pg_observe_next(store, now))
+            break;
+    }
+}
+
+/* --- Answers -------------------------------------------------------------------------------- */
+
+static bool read_answer(const PGresult *result, int row, enum tn_answer *ret_answer)
+{
+    static const struct {
+        const char *word;
+        enum tn_answer answer;
+    } words[] = {
+        { "ok", TN_ANSWER_OK },         { "granted", TN_ANSWER_GRANTED },
+        { "queued", TN_ANSWER_QUEUED }, { "held", TN_ANSWER_HELD },
+        { "stale", TN_ANSWER_STALE },   { "released", TN_ANSWER_RELEASED },
+        { "denied", TN_ANSWER_DENIED }, { "gone", TN_ANSWER_GONE },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (tn_pg_is(result, row, 0, words[i].word)) {
+            *ret_answer = words[i].answer;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_session(struct tn_pg_store *store, const PGresult *result)
+{
+    struct tn_store_req *req = store->sent[0];
+    struct tn_secret hash;
+    enum tn_answer answer = TN_ANSWER_GONE;
+    struct tn_op op;
+
+    forget_sent(store);
+    if (PQntuples(result) < 1 || !read_answer(result, 0, &answer)) {
+        if (req != NULL)
+            finish(req, TENURE_E_DAMAGED, "postgres: the schema tenure gives answers not known");
+        return;
+    }
+    if (req != NULL) {
+        op = req->op;
+        tn_secret_hash(&op.session, 's', &hash);
+        req->answer = answer;
+        if (op.kind != TN_OP_CLOSE && answer == TN_ANSWER_OK) {
+            req->held = (uint32_t)tn_pg_int(result, 0, 4);
+            req->ttl = tn_pg_int(result, 0, 6);
+            req->seen = op.seen;
+            req->more = false;
+            tn_pg_own_add(store, &hash, tn_pg_int(result, 0, 3));
+        }
+        if (answer == TN_ANSWER_GONE || op.kind == TN_OP_CLOSE)
+            tn_pg_own_drop(store, &hash);
+    }
+    /* Revocations are heard of before the renewal counts. */
+    if (PQnfields(result) > 1)
+        tn_pg_hear_news(store, result, 1);
+    if (req != NULL)
+        finish(req, 0, "");
+}
+
+static void answer_steps(struct tn_pg_store *store, const PGresult *result)
+{
+    struct tn_store_req *sent[TN_PG_BATCH];
+    unsigned count = store->sent_count;
+
+    memcpy(sent, store->sent, sizeof sent);
+    forget_sent(store);
+    for (unsigned i = 0; i < count; i++) {
+        struct tn_store_req *req = sent[i];
+        char name[TN_NAME_MAX + 1] = "";
+        struct tn_store_record record;
+        bool revoked;
+        if (req == NULL)
+            continue;
+        if ((int)i >= PQntuples(result)) {
+            finish(req, TENURE_E_DAMAGED, "postgres: the schema tenure gives answers not known");
+            continue;
+        }
+        int64_t holder = tn_pg_record(result, (int)i, 1, &record, &revoked);
+        memcpy(name, req->op.name, req->op.name_len);
+        req->record = record;
+        if (!read_answer(result, (int)i, &req->answer))
+            req->answer = record.held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
+        if (req->answer == TN_ANSWER_GONE) {
+            struct tn_secret hash;
+            tn_secret_hash(&req->op.session, 's', &hash);
+            tn_pg_own_drop(store, &hash);
+        }
+        tn_pg_note(store, name, holder, revoked, &record);
+        finish(req, 0, "");
+    }
+}
+
+static void answer_list(struct tn_pg_store *store, const PGresult *result)
+{
+    struct tn_pg_listing *list = store->sent_list;
+    size_t count = (size_t)PQntuples(result);
+    struct tn_store_lease *leases = calloc(count + 1, sizeof *leases);
+
+    forget_sent(store);
+    for (size_t i = 0; leases != NULL && i < count; i++) {
+        bool revoked;
+        (void)snprintf(leases[i].name, sizeof leases[i].name, "%s", PQgetvalue(result, (int)i, 0));
+        (void)tn_pg_record(result, (int)i, 1, &leases[i].record, &revoked);
+    }
+    finish_list(list, leases != NULL ? 0 : TENURE_E_NOMEM, leases, leases != NULL ? count : 0,
+                "out of memory");
+}
+
+/* --- Hello ---------------------------------------------------------------------------------- */
+
+static void say_hello(struct tn_pg_store *store)
+{
+    static const char sql[] =
+        "SELECT pg_is_in_recovery(), current_setting('fsync') = 'off',"
+        " has_database_privilege(current_database(), 'CREATE'), n.oid IS NOT NULL,"
+        " coalesce(has_schema_privilege(n.oid, 'USAGE'), false),"
+        " coalesce(has_schema_privilege(n.oid, 'CREATE'), false),"
+        " (SELECT obj_description(p.oid, 'pg_proc') FROM pg_proc p"
+        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), current_database()::text"
+        " FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'tenure'";
+
+    tn_pg_send(store, TN_PG_HELLO, sql, 0, NULL);
+}
+
+static void refuse(struct tn_pg_store *store, int code, const char *why)
+{
+    tn_pg_link_fail(&store->work, code, why);
+}
+
+/* The schema is not there, or not all of it. */
+static void install(struct tn_pg_store *store, const PGresult *result)
+{
+    bool there = get_bool(result, 0, 3);
+    struct tn_pg_buf script = { 0 };
+
+    if (!store->base.how.create) {
+        refuse(store, TENURE_E_NOT_HELD,
+               "postgres: this database has no schema tenure yet; the first candidate makes it");
+        return;
+    }
+    if (there ? !get_bool(result, 0, 5) : !get_bool(result, 0, 2)) {
+        refuse(store, TENURE_E_DENIED,
+               there ? "postgres: the schema tenure is empty and this user may not fill it; its "
+                       "owner runs `tenure` once, or GRANT CREATE ON SCHEMA tenure"
+                     : "postgres: there is no schema tenure and this user may not create it; "
+                       "GRANT CREATE ON DATABASE, or let its owner run `tenure` once");
+        return;
+    }
+    if (!there)
+        tn_pg_buf_addf(&script, "CREATE SCHEMA tenure;\n");
+    tn_pg_buf_add(&script, tn_postgres_schema, sizeof tn_postgres_schema - 1);
+    if (script.failed) {
+        refuse(store, TENURE_E_NOMEM, "out of memory");
+    } else {
+        set_job(store, TN_PG_INSTALL);
+        store->stuck_at = tn_pg_now(store) + TN_SEC(10);
+        tn_pg_link_script(&store->work, script.data);
+    }
+    free(script.data);
+}
+
+static void answer_hello(struct tn_pg_store *store, const PGresult *result)
+{
+    forget_sent(store);
+    if (get_bool(result, 0, 0))
+        refuse(store, TENURE_E_UNAVAILABLE,
+               "postgres: this is a read-only replica; connect to the primary");
+    else if (get_bool(result, 0, 1) && !store->url.relaxed)
+        refuse(
+            store, TENURE_E_UNSUPPORTED,
+            "postgres: the server runs with fsync off and may forget a grant; turn it on, or say "
+            "durability=relaxed in the URL");
+    else if (get_bool(result, 0, 3) && !get_bool(result, 0, 4))
+        refuse(store, TENURE_E_DENIED,
+               "postgres: this user may not use the schema tenure; GRANT USAGE ON SCHEMA tenure");
+    else if (PQgetisnull(result, 0, 6))
+        install(store, result);
+    else if (!tn_pg_is(result, 0, 6, SCHEMA_COMMENT))
+        refuse(store, TENURE_E_UNSUPPORTED,
+               "postgres: the schema tenure is of another version; use the release that made it");
+    else {
+        tn_pg_link_good(&store->work);
+        store->ready = true;
+        store->look_now = true;
+    }
+}
+
+/* --- The work link -------------------------------------------------------------------------- */
+
+static bool is_state(const PGresult *result, const char *state)
+{
+    const char *field = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return field != NULL && strncmp(field, state, strlen(state)) == 0;
+}
+
+/* The server has refused the statement: it did not happen. */
+static void refused(struct tn_pg_store *store, const PGresult *result)
+{
+    enum tn_pg_job job = store->job;
+    char why[200];
+    struct tn_text text;
+
+    tn_text_init(&text, why, sizeof why);
+    int code = tn_pg_blame_statement(result, &text);
+    if (job == TN_PG_INSTALL) {
+        /* Perhaps another was faster. */
+        forget_sent(store);
+        tn_pg_link_fail(&store->work, code, why);
+    } else if (is_state(result, "40") || is_state(result, "55P03")) {
+        send_again(store);
+    } else if (is_state(result, "42883") || is_state(result, "42P01") ||
+               is_state(result, "3F000") || is_state(result, "25006")) {
+        /* The schema was dropped under us, or the primary became a replica: hello again. */
+        send_again(store);
+        tn_pg_link_fail(&store->work, code, why);
+    } else if (is_state(result, "57P")) {
+        fail_sent(store, TENURE_E_TIMEOUT, why); /* The server goes down; who knows. */
+    } else {
+        fail_sent(store, code, why);
+    }
+}
+
+static void work_up(struct tn_pg_link *link)
+{
+    say_hello(link->store);
+}
+
+static void work_result(struct tn_pg_link *link, const PGresult *result)
+{
+    struct tn_pg_store *store = link->store;
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+        if (result != NULL && PQresultErrorField(result, PG_DIAG_SQLSTATE) != NULL)
+            refused(store, result);
+        else /* The connection broke; down() follows. */
+            fail_sent(store, TENURE_E_TIMEOUT, "postgres: the connection was lost half-way");
+        tn_pg_kick(store);
+        return;
+    }
+    switch (store->job) {
+    case TN_PG_HELLO:
+        answer_hello(store, result);
+        break;
+    case TN_PG_INSTALL:
+        forget_sent(store);
+        say_hello(store);
+        break;
+    case TN_PG_SESSION:
+        answer_session(store, result);
+        break;
+    case TN_PG_STEPS:
+        answer_steps(store, result);
+        break;
+    case TN_PG_LIST:
+        answer_list(store, result);
+        break;
+    default:
+        tn_pg_observe_result(store, result);
+    }
+    tn_pg_kick(store);
+}
+
+static void work_notified(struct tn_pg_link *link, const char *payload)
+{
+    (void)link;
+    (void)payload; /* Only the bell listens. */
+}
+
+static void work_down(struct tn_pg_link *link)
+{
+    struct tn_pg_store *store = link->store;
+    bool sure = link->code == TENURE_E_DENIED || link->code == TENURE_E_UNSUPPORTED ||
+                link->code == TENURE_E_NOT_HELD;
+
+    store->ready = false;
+    fail_sent(store, TENURE_E_TIMEOUT, link->error);
+    if (sure && tn_pg_link_tried_all(link))
+        fail_waiting(store, TN_NEVER, link->code, link->error);
+    tn_pg_kick(store);
+}
+
+static const struct tn_pg_link_host work_host = { work_up, work_result, work_notified, work_down };
+
+/* --- The bell ------------------------------------------------------------------------------- */
+
+static void bell_up(struct tn_pg_link *link)
+{
+    tn_pg_link_script(link, "LISTEN tenure");
+}
+
+static void bell_result(struct tn_pg_link *link, const PGresult *result)
+{
+    if (PQresultStatus(result) == PGRES_COMMAND_OK) {
+        tn_pg_link_good(link);
+        tn_pg_bell_up(link->store);
+    }
+    tn_pg_kick(link->store);
+}
+
+static void bell_notified(struct tn_pg_link *link, const char *payload)
+{
+    tn_pg_hear_bell(link->store, payload);
+    tn_pg_kick(link->store);
+}
+
+static void bell_down(struct tn_pg_link *link)
+{
+    tn_pg_bell_down(link->store);
+    tn_pg_kick(link->store);
+}
+
+static const struct tn_pg_link_host bell_host = { bell_up, bell_result, bell_notified, bell_down };
+
+/* --- Turns ---------------------------------------------------------------------------------- */
+
+static tenure_ns sooner(tenure_ns a, tenure_ns b)
+{
+    return a < b ? a : b;
+}
+
+static tenure_ns link_at(const struct tn_pg_link *link)
+{
+    return link->state == TN_PG_OFF || link->state == TN_PG_UP ? TN_NEVER : link->due_at;
+}
+
+static tenure_ns wake_at(const struct tn_pg_store *store)
+{
+    tenure_ns at = sooner(link_at(&store->work), link_at(&store->bell));
+
+    at = sooner(at, store->stuck_at);
+    /* All have the same patience, so the first of each is the first to lose it. */
+    if (store->urgent.first != NULL)
+        at = sooner(at, store->urgent.first->give_up_at);
+    if (store->normal.first != NULL)
+        at = sooner(at, store->normal.first->give_up_at);
+    if (store->lists != NULL)
+        at = sooner(at, store->lists->give_up_at);
+    for (unsigned i = 0; i < store->sent_count; i++)
+        if (store->sent[i] != NULL)
+            at = sooner(at, store->sent[i]->give_up_at);
+    if (store->ready)
+        at = sooner(at, tn_pg_observe_at(store));
+    return at;
+}
+
+static void turn(struct tn_pg_store *store);
+
+static void hear_timer(uv_timer_t *timer)
+{
+    turn(timer->data);
+}
+
+static void hear_idle(uv_idle_t *idle)
+{
+    turn(idle->data);
+}
+
+void tn_pg_kick(struct tn_pg_store *store)
+{
+    if (!store->closed)
+        (void)uv_idle_start(&store->idle, hear_idle);
+}
+
+static const char *last_error(const struct tn_pg_store *store)
+{
+    return store->work.error[0] != '\0' ? store->work.error
+                                        : "postgres: no connection yet; check host and port";
+}
+
+static void shut(struct tn_pg_store *store);
+
+static void turn(struct tn_pg_store *store)
+{
+    tenure_ns now = tn_pg_now(store);
+
+    (void)uv_idle_stop(&store->idle);
+    if (store->closing) {
+        shut(store);
+        return;
+    }
+    if (now >= store->stuck_at)
+        tn_pg_link_fail(&store->work, TENURE_E_UNAVAILABLE,
+                        "postgres: a statement was not answered; the connection is given up");
+    for (struct tn_store_req *req = take(&store->faulty); req != NULL; req = take(&store->faulty))
+        req->done(req);
+    give_up_sent(store, now);
+    fail_waiting(store, now, store->ready ? TENURE_E_UNAVAILABLE : store->work.code,
+                 store->ready ? "postgres: too busy with earlier statements" : last_error(store));
+    tn_pg_link_tick(&store->work, now);
+    tn_pg_link_tick(&store->bell, now);
+    pump(store);
+    if (store->closing)
+        return;
+    tenure_ns at = wake_at(store);
+    now = tn_pg_now(store);
+    if (at == TN_NEVER)
+        (void)uv_timer_stop(&store->timer);
+    else
+        (void)uv_timer_start(&store->timer, hear_timer,
+                             at > now ? (uint64_t)(at - now) / 1000000 + 1 : 1, 0);
+}
+
+/* --- The interface -------------------------------------------------------------------------- */
+
+static const char *find_fault(const struct tn_op *op)
+{
+    bool named = op->kind == TN_OP_ACQUIRE || op->kind == TN_OP_RELEASE || op->kind == TN_OP_READ ||
+                 op->kind == TN_OP_REVOKE;
+    const char *reason = NULL;
+
+    if (op->kind > TN_OP_REVOKE)
+        return "postgres: no such operation";
+    if (op->label_len > TN_LABEL_MAX)
+        return "the label is too long";
+    if ((op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW) &&
+        (op->seq == 0 || op->seq >= INT64_MAX))
+        return "the sequence number is missing";
+    if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
+        return "the TTL is out of range";
+    if (named && tn_name_check(op->name, op->name_len, &reason) < 0)
+        return reason;
+    return NULL;
+}
+
+static void submit(struct tn_store *base, struct tn_store_req *req)
+{
+    struct tn_pg_store *store = (struct tn_pg_store *)base;
+    bool named = req->op.kind == TN_OP_ACQUIRE || req->op.kind == TN_OP_RELEASE ||
+                 req->op.kind == TN_OP_READ || req->op.kind == TN_OP_REVOKE;
+    tenure_ns now = tn_pg_now(store);
+    const char *fault = find_fault(&req->op);
+
+    req->status = 0;
+    req->error[0] = '\0';
+    req->give_up_at = now + store->base.how.patience;
+    if (req->op.kind == TN_OP_ACQUIRE && req->op.wait && !store->url.listen_off)
+        tn_pg_link_start(&store->bell, now);
+    tn_pg_link_start(&store->work, now);
+    if (fault != NULL) {
+        req->status = TENURE_E_INVALID;
+        (void)snprintf(req->error, sizeof req->error, "%s", fault);
+        push(&store->faulty, req);
+    } else {
+        push(named ? &store->normal : &store->urgent, req);
+    }
+    tn_pg_kick(store);
+}
+
+static int watch_name(struct tn_store *base, const char *name, bool on)
+{
+    struct tn_pg_store *store = (struct tn_pg_store *)base;
+    int rc = tn_pg_watch(store, name, on);
+
+    if (on && rc == 0) {
+        if (!store->url.listen_off)
+            tn_pg_link_start(&store->bell, tn_pg_now(store));
+        tn_pg_link_start(&store->work, tn_pg_now(store));
+    }
+    tn_pg_kick(store);
+    return rc;
+}
+
+static void list_names(struct tn_store *base, const char *prefix,
+                       void (*done)(void *arg, int status, struct tn_store_lease *leases,
+                                    size_t count, const char *error),
+                       void *arg)
+{
+    struct tn_pg_store *store = (struct tn_pg_store *)base;
+    struct tn_pg_listing *list = calloc(1, sizeof *list);
+    struct tn_pg_listing **end = &store->lists;
+
+    if (list == NULL) {
+        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+        return;
+    }
+    list->done = done;
+    list->arg = arg;
+    list->give_up_at = tn_pg_now(store) + store->base.how.patience;
+    (void)snprintf(list->prefix, sizeof list->prefix, "%s", prefix);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = list;
+    tn_pg_link_start(&store->work, tn_pg_now(store));
+    tn_pg_kick(store);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct tn_pg_store *store = handle->data;
+    void (*closed)(void *arg) = store->on_closed;
+    void *arg = store->closed_arg;
+
+    if (--store->handles > 0)
+        return;
+    tn_pg_observe_done(store);
+    tn_pg_url_done(&store->url);
+    free(store);
+    closed(arg);
+}
+
+/* Once the sockets' handles are gone, ours go, and the store with them. */
+static void shut(struct tn_pg_store *store)
+{
+    for (struct tn_store_req *req = take(&store->faulty); req != NULL; req = take(&store->faulty))
+        req->done(req);
+    fail_sent(store, TENURE_E_CLOSED, "the store is closed");
+    fail_waiting(store, TN_NEVER, TENURE_E_CLOSED, "the store is closed");
+    tn_pg_link_stop(&store->work);
+    tn_pg_link_stop(&store->bell);
+    if (store->handles > 2 || store->closed)
+        return;
+    store->closed = true;
+    uv_close((uv_handle_t *)&store->timer, handle_closed);
+    uv_close((uv_handle_t *)&store->idle, handle_closed);
+}
+
+static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+{
+    struct tn_pg_store *store = (struct tn_pg_store *)base;
+
+    store->closing = true;
+    store->on_closed = closed;
+    store->closed_arg = arg;
+    (void)uv_timer_stop(&store->timer);
+    tn_pg_kick(store);
+}
+
+static void init_link(struct tn_pg_store *store, struct tn_pg_link *link,
+                      const struct tn_pg_link_host *host)
+{
+    link->store = store;
+    link->host = host;
+    link->code = TENURE_E_UNAVAILABLE;
+}
+
+static const struct tn_store_ops relaxed_ops;
+
+static int open_store(const struct tn_store_open *how, struct tn_store **ret_store,
+                      struct tn_text *reterr)
+{
+    struct tn_pg_store *store = calloc(1, sizeof *store);
+    struct tn_secret seed = { { 0 } };
+    uint64_t word;
+    int rc = store != NULL ? tn_pg_url_parse(how->url, &store->url, reterr) : TENURE_E_NOMEM;
+
+    if (rc == 0)
+        rc = tn_random_secret(&seed);
+    if (rc == 0 && uv_timer_init(how->loop, &store->timer) != 0)
+        rc = TENURE_E_NOMEM;
+    if (rc < 0) {
+        if (rc != TENURE_E_INVALID)
+            tn_text_add(reterr, tenure_strerror(rc));
+        if (store != NULL)
+            tn_pg_url_done(&store->url);
+        free(store);
+        return rc;
+    }
+    (void)uv_idle_init(how->loop, &store->idle);
+    store->timer.data = store->idle.data = store;
+    store->handles = 2;
+    memcpy(&word, &seed, sizeof word);
+    tn_prng_seed(&store->prng, word);
+    store->base.ops = store->url.relaxed ? &relaxed_ops : &tn_postgres_store_ops;
+    store->base.how = *how;
+    store->urgent.end = &store->urgent.first;
+    store->normal.end = &store->normal.first;
+    store->faulty.end = &store->faulty.first;
+    store->stuck_at = TN_NEVER;
+    store->looked_at = tn_pg_now(store);
+    init_link(store, &store->work, &work_host);
+    init_link(store, &store->bell, &bell_host);
+    *ret_store = &store->base;
+    return 0;
+}
+
+#define OPS(scheme_, caps_)                                                                 \
+    {                                                                                       \
+        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | (caps_),            \
+        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit, \
+        .watch = watch_name, .list = list_names, .close = close_store                       \
+    }
+
+const struct tn_store_ops tn_postgres_store_ops = OPS("postgres", 0);
+const struct tn_store_ops tn_postgresql_store_ops = OPS("postgresql", 0);
+static const struct tn_store_ops relaxed_ops = OPS("postgres", TN_STORE_ADVISORY);

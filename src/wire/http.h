@@ -1,0 +1,67 @@
+/* http.h - the answers of an HTTP/1.1 server, for a client: bytes in, an answer out. No I/O.
+ *
+ * Strict: what RFC 9112 lets a reader mend is refused instead, because two readers that mend
+ * differently disagree on where an answer ends.
+ * Threads: one at a time per struct. Memory: the caller's, nothing allocated. */
+#ifndef TN_WIRE_HTTP_H
+#define TN_WIRE_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tenure/error.h"
+
+enum { TN_HTTP_HEAD_MAX = 32768, TN_HTTP_FIELDS_MAX = 100 };
+
+/* A part of the caller's bytes. */
+struct tn_http_slice {
+    const char *bytes;
+    size_t len;
+};
+
+struct tn_http_field {
+    struct tn_http_slice name, value;
+};
+
+enum tn_http_body {
+    TN_HTTP_NO_BODY,
+    TN_HTTP_LENGTH,
+    TN_HTTP_CHUNKED,
+    TN_HTTP_UNTIL_CLOSE,
+};
+
+struct tn_http_head {
+    unsigned status;
+    bool keep_alive; /* The connection can be used again. */
+    enum tn_http_body body;
+    uint64_t length; /* LENGTH. */
+    size_t count;
+    struct tn_http_field fields[TN_HTTP_FIELDS_MAX];
+};
+
+/* Read the head of an answer; @to_head: the request was HEAD. Returns its length with the blank
+ * line; 0 when more bytes are needed; TENURE_E_INVALID or TENURE_E_FULL when it is no answer. */
+TENURE_MUST_USE int64_t tn_http_read(const char *bytes, size_t len, bool to_head,
+                                     struct tn_http_head *ret_head);
+
+/* Whether @slice is @text, in whatever case; @text in small letters. */
+bool tn_http_is(const struct tn_http_slice *slice, const char *text);
+
+/* Whether the list of words in @slice, separated by commas, has @text. */
+bool tn_http_has(const struct tn_http_slice *slice, const char *text);
+
+/* The chunks of a body, in pieces. All zero: at its start. */
+struct tn_http_chunks {
+    uint8_t state;
+    uint32_t line;   /* Bytes of the line being read. */
+    uint64_t remain; /* Of the chunk. */
+};
+
+/* Take the framing out of @len bytes, in place: *@ret_data bytes of content are at the front of
+ * @bytes then. Returns how many bytes were used, less than @len only at the end of the body, which
+ * *@ret_done tells; or TENURE_E_INVALID. */
+TENURE_MUST_USE int64_t tn_http_unchunk(struct tn_http_chunks *chunks, char *bytes, size_t len,
+                                        size_t *ret_data, bool *ret_done);
+
+#endif

@@ -1,0 +1,273 @@
+#!/bin/sh
+# fence-postgres.sh - fences in a real PostgreSQL: at every isolation level, and across a pause.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+
+tenure=$TENURE_BUILD/tenure
+TENURE_STORE=sqlite:$t_dir/store.db
+export TENURE_STORE
+unset TENURE_SECRET
+# shellcheck source=tests/harness/fence.sh
+. "$TENURE_ROOT/tests/harness/fence.sh"
+
+skip_all() {
+    t_case "PostgreSQL"
+    t_skip "$1"
+    t_done
+}
+
+"$tenure" fence show --at postgres://none 2>&1 | grep -q "built without" &&
+    skip_all "tenure was built without PostgreSQL"
+command -v psql >/dev/null || skip_all "psql is not installed; tools/deps servers installs it"
+chmod 711 "$t_dir"
+at=$("$TENURE_ROOT/tests/harness/postgres" start "$t_dir/pg") || skip_all "$at"
+trap '"$TENURE_ROOT/tests/harness/postgres" stop "$t_dir/pg"; rm -rf "$t_dir"' EXIT
+
+# sql TEXT...: each in turn; then $t_status, $t_out, $t_err.
+sql() {
+    for statement in "$@"; do
+        set -- "$@" -c "$statement"
+        shift
+    done
+    t_run psql -XqAt -v ON_ERROR_STOP=1 -v VERBOSITY=verbose "$at" "$@"
+}
+value() { psql -XqAt "$at" -c "$1"; }
+
+# refused STATE: the last sql failed with this SQLSTATE.
+refused() {
+    t_check "refused" [ "$t_status" -ne 0 ]
+    t_check "with $1: $(head -n 1 "$t_err")" grep -q "ERROR:  $1:" "$t_err"
+}
+
+t_case "before it is installed"
+t_run "$tenure" fence show --at "$at"
+failed 69 "'tenure fence install --at URL' makes them"
+t_run "$tenure" fence install --at "$at" --print
+t_check "the SQL can be read first" [ "$t_status" -eq 0 ]
+t_check "as it is" cmp -s "$t_out" "$TENURE_ROOT/src/receivers/postgres_install.sql"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+
+kind=postgres resource=orders
+check_contract
+
+t_case "installed again, it remembers"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+t_check "the token" [ "$(highest "$at" orders)" = 18446744073709551615 ]
+
+t_case "what is not a token is refused, and nothing is written"
+sql "CREATE TABLE things (what text)" "INSERT INTO things VALUES ('old')"
+for bad in NULL 0 -1 1.5 18446744073709551616 "'NaN'" "'Infinity'" "NULL::bigint"; do
+    sql "SELECT tenure_fence.admit('things', $bad)"
+    refused TN064
+    sql "SELECT tenure_fence.raise('things', $bad)"
+    refused TN064
+done
+sql "SELECT tenure_fence.admit('things', 'x')"
+refused 22P02
+sql "SELECT tenure_fence.admit(NULL, 5)"
+refused TN064
+for bad in '' 'a b' a//b /a a/ . a/../b "$(printf '%0256d' 1)"; do
+    sql "SELECT tenure_fence.admit('$bad', 5)"
+    refused 23514
+done
+others="SELECT count(*) FROM tenure_fence.fences WHERE resource <> 'orders'"
+t_check "no fence" [ "$(value "$others")" = 0 ]
+
+t_case "a protected table refuses every write without a current token"
+t_run "$tenure" fence install --at "$at" --table things --resource things
+t_ends 0
+t_run "$tenure" fence raise --at "$at" things 7
+t_ends 0
+for write in "INSERT INTO things VALUES ('new')" "UPDATE things SET what = 'new'" \
+    "DELETE FROM things" "TRUNCATE things" "COPY things FROM PROGRAM 'echo new'" \
+    "WITH w AS (DELETE FROM things RETURNING what) SELECT * FROM w" \
+    "MERGE INTO things USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE"; do
+    sql "$write"
+    refused TN064
+    # Presented in another transaction of the same connection: over.
+    sql "SELECT tenure_fence.admit('things', 7)" "$write"
+    refused TN064
+    sql "BEGIN" "SELECT tenure_fence.admit('things', 6)" "$write" "COMMIT"
+    refused TN080
+    t_check "unchanged" [ "$(value "SELECT string_agg(what, ',') FROM things")" = old ]
+    sql "BEGIN" "SELECT tenure_fence.admit('things', 7)" "$write" "ROLLBACK"
+    t_check "admitted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+done
+write="DELETE FROM things"
+sql "BEGIN" "SELECT tenure_fence.admit('other', 7)" "$write" "COMMIT"
+refused TN064
+# Said by hand instead of by admit.
+for told in '{"things": 6} TN080' '{"things": 8} TN080' '{"things": null} TN064' \
+    'nonsense 22P02'; do
+    sql "BEGIN" "SET LOCAL tenure_fence.presented = '${told% *}'" "$write" "COMMIT"
+    refused "${told##* }"
+done
+sql "BEGIN" "SAVEPOINT s" "SELECT tenure_fence.admit('things', 9)" "ROLLBACK TO s" \
+    "DELETE FROM things" "COMMIT"
+refused TN064
+t_check "the fence is as it was" [ "$(highest "$at" things)" = 7 ]
+
+t_case "partitions are protected too, also new ones"
+sql "CREATE TABLE parts (n int) PARTITION BY RANGE (n)" \
+    "CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (10)"
+t_run "$tenure" fence install --at "$at" --table parts --resource things
+t_ends 0
+sql "CREATE TABLE part2 PARTITION OF parts FOR VALUES FROM (10) TO (20)"
+for write in "INSERT INTO parts VALUES (1)" "INSERT INTO part1 VALUES (1)" \
+    "INSERT INTO part2 VALUES (11)"; do
+    sql "$write"
+    refused TN064
+    sql "BEGIN" "SELECT tenure_fence.admit('things', 7)" "$write" "COMMIT"
+    t_check "admitted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+done
+t_check "all three" [ "$(value "SELECT count(*) FROM parts")" = 3 ]
+
+t_case "what cannot be protected"
+sql "CREATE VIEW seen AS SELECT 1"
+t_run "$tenure" fence install --at "$at" --table seen --resource things
+failed 64 "is not a table"
+t_run "$tenure" fence install --at "$at" --table nowhere --resource things
+failed 64 "does not exist"
+t_run "$tenure" fence install --at "$at" --table "x'; DROP TABLE things; --" --resource things
+failed 64 ""
+t_check "still there" [ "$(value "SELECT count(*) FROM things")" = 1 ]
+
+# A leader in a psql of its own, told what to do through a pipe.
+# leader ISOLATION; then say STATEMENT; its output is $t_dir/leader.out.
+leader() {
+    rm -f "$t_dir/pipe" "$t_dir/leader.out"
+    mkfifo "$t_dir/pipe"
+    PGOPTIONS="-c default_transaction_isolation=$1 ${2:-}" psql -XqAt -v VERBOSITY=verbose "$at" \
+        <"$t_dir/pipe" >"$t_dir/leader.out" 2>&1 &
+    leader=$!
+    exec 3>"$t_dir/pipe"
+}
+say() { echo "$1" >&3; }
+heard() { until_true 10 grep -q "$1" "$t_dir/leader.out"; }
+gone() {
+    exec 3>&-
+    wait $leader
+}
+
+for level in 'read\ committed' 'repeatable\ read' serializable; do
+    t_case "$level: who was paused before the check is refused"
+    value "DELETE FROM tenure_fence.fences WHERE resource = 'job'; DROP TABLE IF EXISTS job;
+        CREATE TABLE job (token numeric)" 2>/dev/null
+    t_run "$tenure" fence raise --at "$at" job 33
+    leader "$level"
+    # Its snapshot is from before the successor.
+    say "BEGIN; SELECT 'ready', count(*) FROM job;"
+    t_check "ready" heard ready
+    kill -STOP $leader
+    t_run "$tenure" fence raise --at "$at" job 34
+    t_ends 0
+    kill -CONT $leader
+    say "SELECT tenure_fence.admit('job', 33); INSERT INTO job VALUES (33); COMMIT;"
+    say "SELECT 'first', count(*) FROM job;"
+    t_check "done" heard 'first|0'
+    t_check "why" grep -Eq 'ERROR:  (TN080|40001):' "$t_dir/leader.out"
+    # Tried again, it is told the truth.
+    say "BEGIN; SELECT tenure_fence.admit('job', 33); INSERT INTO job VALUES (33); COMMIT;"
+    say "SELECT 'second', count(*) FROM job;"
+    t_check "done" heard 'second|0'
+    t_check "stale" grep -q 'ERROR:  TN080: tenure: token 33 is stale' "$t_dir/leader.out"
+    gone
+
+    t_case "$level: who is paused between check and COMMIT holds the successor off"
+    value "DELETE FROM tenure_fence.fences WHERE resource = 'job'" 2>/dev/null
+    leader "$level"
+    say "BEGIN; SELECT tenure_fence.admit('job', 33); INSERT INTO job VALUES (33); SELECT 'in';"
+    t_check "in" heard in
+    kill -STOP $leader
+    t_run "$tenure" fence raise --at "$at" job 34 --timeout 300ms
+    failed 69 "keeps the fence for longer than the timeout"
+    t_check "nobody else came in" [ "$(highest "$at" job)" = 0 ]
+    kill -CONT $leader
+    say "COMMIT; SELECT 'out', count(*) FROM job;"
+    t_check "out" heard 'out|1'
+    t_run "$tenure" fence raise --at "$at" job 34
+    t_ends 0
+    say "BEGIN; SELECT tenure_fence.admit('job', 33); INSERT INTO job VALUES (33); COMMIT;"
+    say "SELECT 'end', count(*) FROM job;"
+    t_check "refused" heard 'end|1'
+    gone
+done
+
+t_case "a writer that is paused for too long is cut off by the server"
+leader 'read\ committed' "-c idle_in_transaction_session_timeout=500ms"
+say "BEGIN; SELECT tenure_fence.admit('job', 34); INSERT INTO job VALUES (34); SELECT 'in';"
+t_check "in" heard in
+kill -STOP $leader
+t_run "$tenure" fence raise --at "$at" job 35 --timeout 20s
+t_ends 0
+kill -CONT $leader
+say "COMMIT;"
+gone
+t_check "only the first" [ "$(value "SELECT count(*) FROM job")" = 1 ]
+
+t_case "equal tokens do not wait for each other"
+leader 'read\ committed'
+say "BEGIN; SELECT tenure_fence.admit('job', 35); SELECT 'in';"
+t_check "in" heard in
+sql "SET lock_timeout = 1000" "BEGIN" "SELECT tenure_fence.admit('job', 35)" "COMMIT"
+t_check "both" [ "$t_status" -eq 0 ]
+say "COMMIT;"
+gone
+
+t_case "the pause, without a fence: the data is damaged"
+sql "CREATE TABLE plain (token numeric)"
+leader 'read\ committed'
+say "SELECT 'ready';"
+t_check "ready" heard ready
+kill -STOP $leader
+sql "INSERT INTO plain VALUES (34)"
+kill -CONT $leader
+say "INSERT INTO plain VALUES (33); SELECT 'done';"
+t_check "done" heard 'done'
+gone
+t_check "33 came after 34" [ "$(value "SELECT string_agg(token::text, ',') FROM plain")" = 34,33 ]
+
+t_case "a role without rights"
+value "CREATE ROLE guest LOGIN; GRANT INSERT ON things TO guest" >/dev/null
+guest=$(echo "$at" | sed 's/user=tenure/user=guest/')
+t_run "$tenure" fence raise --at "$guest" things 99
+failed 77 "permission denied"
+t_run psql -XqAt -v VERBOSITY=verbose "$guest" -c "INSERT INTO things VALUES ('guest')"
+refused TN064
+value "GRANT USAGE ON SCHEMA tenure_fence TO guest;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tenure_fence TO guest"
+t_run "$tenure" fence raise --at "$guest" things 9
+t_ends 0
+
+t_case "after a crash of the server the token is there"
+value "ALTER SYSTEM SET synchronous_commit = off" >/dev/null
+value "SELECT pg_reload_conf()" >/dev/null
+t_run "$tenure" fence raise --at "$at" things 1000
+t_ends 0
+t_run "$TENURE_ROOT/tests/harness/postgres" crash "$t_dir/pg"
+t_check "started again" [ "$t_status" -eq 0 ]
+t_check "the token" [ "$(highest "$at" things)" = 1000 ]
+
+t_case "removed"
+t_run "$tenure" fence remove --at "$at"
+failed 69 "a table is still protected"
+for table in things parts; do
+    t_run "$tenure" fence remove --at "$at" --table $table
+    t_ends 0
+done
+sql "DELETE FROM things"
+t_check "free" [ "$t_status" -eq 0 ]
+t_run "$tenure" fence remove --at "$at"
+t_ends 0
+t_run "$tenure" fence show --at "$at"
+failed 69 "there are no fences"
+
+t_case "a server that is not there"
+t_run "$tenure" fence show --at "postgres:///postgres?host=$t_dir/nowhere"
+failed 69 "No such file or directory"
+t_run "$tenure" fence show --at "postgres://127.0.0.1:1/x"
+failed 69 "Connection refused"
+
+t_done

@@ -1,0 +1,162 @@
+/* redis.c - a real Redis as a receiver: records are pushed to a list through tenure_call. */
+#define _GNU_SOURCE /* mkdtemp */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "base/token.h"
+#include "receivers/redis_client.h"
+#include "receivers/target.h"
+#include "tests/receivers/fences.h"
+
+#define TIMEOUT TN_SEC(60)
+
+static char folder[64];
+static char url[160];
+
+static bool prepare(char *why, size_t size)
+{
+    char command[256];
+    const char *root = getenv("TENURE_ROOT");
+    struct tn_fence_options options = { 0 };
+    struct tn_fence_target *target = NULL;
+    struct tn_text error;
+
+    (void)snprintf(folder, sizeof folder, "/tmp/tn-fences-......");
+    memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
+    if (mkdtemp(folder) == NULL)
+        return false;
+    (void)snprintf(command, sizeof command, "%s/tests/harness/redis start %s",
+                   root != NULL ? root : ".", folder);
+    FILE *in = popen(command, "r");
+    if (in == NULL || fgets(url, sizeof url, in) == NULL)
+        url[0] = '\0';
+    url[strcspn(url, "\n")] = '\0';
+    (void)snprintf(why, size, "%s", url[0] != '\0' ? url : "tests/harness/redis said nothing");
+    if (in == NULL || pclose(in) != 0)
+        return false;
+    tn_text_init(&error, why, size);
+    bool good = tn_fence_target_open(url, &options, &target, &error) == 0 &&
+                tn_fence_target_install(target, NULL, NULL, &error) == 0;
+    tn_fence_target_close(target);
+    return good;
+}
+
+static void finish(void)
+{
+    char command[256];
+    const char *root = getenv("TENURE_ROOT");
+
+    (void)snprintf(command, sizeof command, "%s/tests/harness/redis stop %s",
+                   root != NULL ? root : ".", folder);
+    if (system(command) != 0)
+        (void)fprintf(stderr, "%s is left\n", folder);
+}
+
+static void *open_connection(char *error, size_t size)
+{
+    struct tn_redis *redis = NULL;
+    struct tn_text text;
+
+    tn_text_init(&text, error, size);
+    return tn_redis_open(url, TIMEOUT, &redis, &text) == 0 ? redis : NULL;
+}
+
+/* FCALL tenure_call 2 FENCE LIST TOKEN RPUSH LIST RECORD */
+static int write_record(void *connection, uint64_t token, unsigned writer, unsigned n, char *error,
+                        size_t size)
+{
+    char digits[TN_TOKEN_TEXT];
+    char padded[TN_TOKEN_TEXT];
+    char record[64];
+    struct tn_redis_answer answer;
+    struct tn_text text;
+
+    (void)snprintf(digits, sizeof digits, "%llu", (unsigned long long)token);
+    tn_token_format(padded, token);
+    (void)snprintf(record, sizeof record, "%s %u %u", padded, writer, n);
+    struct tn_resp_word words[] = {
+        tn_redis_word("FCALL"),
+        tn_redis_word("tenure_call"),
+        tn_redis_word("2"),
+        tn_redis_word("tenure:fence:{log}"),
+        tn_redis_word("{log}:records"),
+        tn_redis_word(digits),
+        tn_redis_word("RPUSH"),
+        tn_redis_word("{log}:records"),
+        tn_redis_word(record),
+    };
+    tn_text_init(&text, error, size);
+    int rc = tn_redis_ask(connection, words, sizeof words / sizeof words[0], &answer, &text);
+    if (rc == 0 && answer.value.type == TN_RESP_ERROR)
+        rc = tn_redis_error(&answer.value, &text);
+    if (rc == TENURE_E_STALE)
+        error[0] = '\0';
+    return rc;
+}
+
+static int raise_fence(uint64_t token, char *error, size_t size)
+{
+    struct tn_text text;
+
+    tn_text_init(&text, error, size);
+    return tn_fence_raise_at(url, "log", token, TN_SEC(10), &text);
+}
+
+static bool read_records(record_each each, void *arg)
+{
+    char error[256];
+    struct tn_text text;
+    struct tn_redis_answer answer;
+    struct tn_resp_value value;
+    struct tn_resp_word words[] = { tn_redis_word("LRANGE"), tn_redis_word("{log}:records"),
+                                    tn_redis_word("0"), tn_redis_word("-1") };
+    struct tn_redis *redis = open_connection(error, sizeof error);
+
+    tn_text_init(&text, error, sizeof error);
+    bool good = redis != NULL && tn_redis_ask(redis, words, 4, &answer, &text) == 0 &&
+                answer.value.type == TN_RESP_ARRAY;
+    for (uint32_t i = 0; good && i < answer.value.count; i++) {
+        char record[64];
+        uint64_t token = 0;
+        unsigned writer = 0, n = 0;
+
+        good = tn_redis_next(&answer, &value) == 0 && value.type == TN_RESP_STRING &&
+               value.len < sizeof record && value.len > TN_TOKEN_DIGITS &&
+               tn_token_parse(value.bytes, TN_TOKEN_DIGITS, &token) == 0;
+        if (!good)
+            break;
+        memcpy(record, value.bytes, value.len);
+        record[value.len] = '\0';
+        good = sscanf(record + TN_TOKEN_DIGITS, " %u %u", &writer, &n) == 2;
+        each(arg, token, writer, n);
+    }
+    tn_redis_close(redis);
+    return good;
+}
+
+static bool read_highest(uint64_t *ret_highest)
+{
+    struct tn_fence_options options = { .read_only = true };
+    struct tn_fence_target *target = NULL;
+    char scratch[256];
+    struct tn_text error;
+
+    tn_text_init(&error, scratch, sizeof scratch);
+    bool good = tn_fence_target_open(url, &options, &target, &error) == 0 &&
+                tn_fence_target_show(target, "log", ret_highest, &error) == 0;
+    tn_fence_target_close(target);
+    return good;
+}
+
+const struct receiver redis_receiver = {
+    .name = "redis",
+    .prepare = prepare,
+    .finish = finish,
+    .open = open_connection,
+    .write = write_record,
+    .raise = raise_fence,
+    .read = read_records,
+    .highest = read_highest,
+};

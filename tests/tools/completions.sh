@@ -1,0 +1,149 @@
+#!/bin/bash
+# completions.sh - bash and zsh complete every verb and every option that the help knows.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=completions/tenure.bash
+. "$TENURE_ROOT/completions/tenure.bash"
+
+tenure=$TENURE_BUILD/tenure
+export TENURE_STORE=sqlite:$t_dir/t.db
+
+verbs() { "$tenure" help | sed -n '/^Verbs:/,/^$/p' | grep -Eo '^  [a-z]+'; }
+# options VERB: what its help says, found in another way than the completion does.
+options() {
+    "$tenure" "$1" --help | sed -n '/^Options:/,/^$/p' | grep -Eo -- '^ *-[a-z, -]*' |
+        grep -Eo -- '-[a-z-]*[a-z]'
+}
+
+# replies LINE: what bash is offered, one per line, by $program.
+program=$tenure
+replies() {
+    COMP_LINE=$1
+    COMP_POINT=${#1}
+    COMPREPLY=()
+    _tenure "$program"
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+
+# missing: verbs and options that bash does not complete.
+missing() {
+    local verb option
+    replies 'tenure ' >"$t_dir/verbs"
+    for verb in $(verbs); do
+        grep -qx -- "$verb" "$t_dir/verbs" || echo "$verb"
+        replies "tenure $verb -" >"$t_dir/options"
+        for option in $(options "$verb"); do
+            grep -qx -- "$option" "$t_dir/options" || echo "$verb $option"
+        done
+    done
+}
+
+offers() { # offers LINE WORD...: exactly these.
+    local line=$1
+    shift
+    replies "$line" >"$t_dir/replies"
+    t_check "'$line' offers $*, not $(tr '\n' ' ' <"$t_dir/replies")" \
+        [ "$(sort "$t_dir/replies")" = "$(printf '%s\n' "$@" | sort)" ]
+}
+
+t_case "bash: every verb and every option"
+t_check "there are verbs" [ "$(verbs | wc -l)" -ge 8 ]
+t_check "there are options" [ "$(options run | wc -l)" -ge 11 ]
+missing >"$t_dir/missing"
+t_refute "missing: $(tr '\n' ' ' <"$t_dir/missing")" [ -s "$t_dir/missing" ]
+
+t_case "a missing option is found"
+cat >"$t_dir/tenure" <<END
+#!/bin/sh
+"$tenure" "\$@" | grep -v -e --once -e '^  renew '
+END
+chmod +x "$t_dir/tenure"
+program=$t_dir/tenure
+missing >"$t_dir/missing"
+t_check "both: $(tr '\n' ' ' <"$t_dir/missing")" \
+    [ "$(tr '\n' ' ' <"$t_dir/missing")" = "renew run --once " ]
+program=$tenure
+
+t_case "bash: names, values and the command"
+for name in jobs/a jobs/b:1 other; do
+    "$tenure" acquire $name >/dev/null
+    "$tenure" acquire $name.2 --store "sqlite:$t_dir/second.db" >/dev/null
+done
+offers 'tenure status jobs/' jobs/a jobs/b:1
+offers 'tenure status jobs/b:' 1
+offers 'tenure status --json o' other
+offers "tenure run --ttl 5s --store sqlite:$t_dir/second.db o" other.2
+offers "tenure run --store=sqlite:$t_dir/second.db o" other.2
+offers 'tenure run --id o' ''
+offers 'tenure run --ttl ' ''
+offers 'tenure run -s s' sqlite:
+offers "tenure run -s sqlite:$t_dir/sec" "$t_dir/second.db" "$t_dir/second.db-journal"
+offers 'tenure re' release renew
+offers 'tenure help ru' run
+offers 'tenure sim --scenario one' one-way-cut
+offers 'tenure sim --plant no-pol' no-poll
+offers "tenure run other -- $t_dir/tenu" "$t_dir/tenure"
+offers "tenure run other -- cat $t_dir/tenu" "$t_dir/tenure"
+offers 'tenure status other ' ''
+offers 'tenure nonsense ' ''
+offers 'tenure fence sh' show
+rm -f "$t_dir"/t.db*
+offers 'tenure status o' ''
+
+# In a terminal of its own, as a user would: type the line and two tabs, and read what comes. The
+# words that are to come are given; what is still missing after ten seconds is printed.
+cat >"$t_dir/type.zsh" <<'END'
+zmodload zsh/zpty zsh/zselect
+line=$1 out= part=
+shift
+zpty z zsh -f -i
+zpty -w z "export PATH=$TENURE_BUILD:\$PATH; PS1=; fpath=($TENURE_ROOT/completions \$fpath)
+autoload -Uz compinit; compinit -u -D; LISTMAX=1000; stty cols 250; print REA''DY"
+while zpty -r z part; do [[ $part == *READY* ]] && break; done
+zpty -w -n z "$line"$'\t\t'
+for i in {1..500}; do
+    while zpty -rt z part; do out+=$part; done
+    left=()
+    for word in "$@"; do [[ $out == *$word* ]] || left+=("$word"); done
+    (( $#left == 0 )) && break
+    zselect -t 2
+done
+zpty -d z
+print -r -- "$left"
+END
+
+# types LINE WORD...: zsh offers at least these.
+types() {
+    local left
+    left=$(zsh -f "$t_dir/type.zsh" "$@" 2>&1)
+    t_check "'$1' does not offer $left" [ -z "$left" ]
+}
+
+if ! command -v zsh >/dev/null; then
+    t_case "zsh"
+    t_skip "zsh is not installed; tools/deps ci installs it"
+else
+    t_case "zsh: every verb and every option"
+    # shellcheck disable=SC2046 # Words are meant to be split.
+    types 'tenure ' $(verbs)
+    for verb in $(verbs); do
+        # shellcheck disable=SC2046 # Words are meant to be split.
+        types "tenure $verb -" $(options "$verb")
+    done
+
+    t_case "zsh: names, values and the command"
+    for name in jobs/a jobs/b:1; do
+        "$tenure" acquire $name >/dev/null
+    done
+    types 'tenure status jobs/' jobs/a jobs/b:1
+    types "tenure run --store sqlite:$t_dir/second.db ot" other.2
+    types 'tenure run --store ' sqlite:
+    types 'tenure sim --scenario r' renew restored-backup
+    types 'tenure fence ' admit raise
+    types "tenure run job -- $t_dir/type" "$t_dir/type.zsh"
+    t_case "zsh: a word that is not offered is found"
+    left=$(sed 's/1\.\.500/1..20/' "$t_dir/type.zsh" >"$t_dir/short.zsh" &&
+        zsh -f "$t_dir/short.zsh" 'tenure r' renew surrender)
+    t_check "found: $left" [ "$left" = surrender ]
+fi
+t_done
