@@ -29,7 +29,7 @@ check: build
 # Long and random, with real processes.
 check-chaos: build
 	@tools/deps --if-root servers
-	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+	@tests/run -b $(BUILD) $(BUILD)/chaos/* tests/live/chaos/*.sh
 
 # An hour each; the inputs found so far are kept and tried first. Needs clang.
 fuzz:
