@@ -8,7 +8,7 @@
     delete PORT PATH               every candidate's node below it
     proxy PORT TARGET              a relay; reads: cut, cut-up, cut-down, trickle, drop, heal
     beats FOLDER                   of files ID.TOKEN with a line for each beat: the same checks
-    check FILE...                  logs of `won` and `end`: no overlap, tokens rise; how many changes
+    check FILE...                  logs of `won` and `end`: no overlap, tokens rise; the changes
 """
 import os
 import socket

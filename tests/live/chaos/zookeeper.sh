@@ -1,6 +1,6 @@
 #!/bin/sh
-# zookeeper.sh - a connection to ZooKeeper that is cut both ways, one way, half-open or trickling, and
-# then fifty random faults; the timestamps of the commands show that no two ever ran at once.
+# zookeeper.sh - a connection to ZooKeeper that is cut both ways, one way, or trickles, and then
+# fifty random faults; the timestamps of the commands show that no two ever ran at once.
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../../..}/tests/harness/lib.sh"
 # shellcheck source=tests/harness/zookeeper.sh
