@@ -17,15 +17,12 @@
 #endif
 
 static const struct tn_store_ops *const built[] = {
-    &tn_sqlite_store_ops,
-    &tn_memory_store_ops,
+    &tn_sqlite_store_ops,    &tn_memory_store_ops,
 #if TENURE_POSTGRES
-    &tn_postgres_store_ops,
-    &tn_postgresql_store_ops,
+    &tn_postgres_store_ops,  &tn_postgresql_store_ops,
 #endif
 #ifdef TENURE_ZOOKEEPER
-    &tn_zookeeper_store_ops,
-    &tn_zookeepers_store_ops,
+    &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
 #endif
 };
 
