@@ -29,7 +29,8 @@ check: build
 # Long and random, with real processes.
 check-chaos: build
 	@tools/deps --if-root servers
-	@tests/run -b $(BUILD) $(BUILD)/chaos/*
+	@TENURE_STRIDE=2 tests/run -b $(BUILD) $(BUILD)/chaos/* tests/cli/nomem.sh \
+		tests/live/chaos/*.sh
 
 # An hour each; the inputs found so far are kept and tried first. Needs clang.
 fuzz:
@@ -55,6 +56,16 @@ bench: deps
 	@SEEDS=$(SEEDS) bench/run
 	@tools/deps bench
 	@bench/daemon
+
+# Of the unit tests and of every verb.
+valgrind: build
+	@tools/deps valgrind
+	@tests/run -b $(BUILD) tests/valgrind/*.sh
+
+# What a fence costs at each receiver.
+bench-fences: build
+	@tools/deps --if-root servers
+	@bench/fences $(BUILD)
 
 # Of tenure run on the embedded store, with 1 and with 100 waiting.
 bench-handover: build
@@ -88,7 +99,9 @@ help:
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
+	@echo "make bench-fences  measure what a fence costs at each receiver"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
+	@echo "make valgrind   the unit tests and every verb under valgrind"
 	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
@@ -96,5 +109,6 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-chaos demo amalgamation install bench bench-handover
+.PHONY: all build check check-chaos valgrind demo amalgamation install
+.PHONY: bench bench-fences bench-handover
 .PHONY: deps coverage tidy format clean fuzz help

@@ -29,6 +29,7 @@ enum { PROCESSES_MAX = 1000 };
 
 #define TTL TN_SEC(15)
 #define RENEW_MS 5000
+#define PAUSE TN_MS(400)
 
 enum word { READY, RELEASING, GRANTED };
 
@@ -314,6 +315,8 @@ static int measure_wake(const char *url, int count, int rounds)
     start_processes(url, count);
     int holder = settle(count);
     for (int i = 0; i < rounds; i++) {
+        /* Those who watch have read who leads now. */
+        tn_clock_pause(PAUSE);
         if (write(words[holder], "r", 1) != 1)
             return 1;
         bool queued = false;

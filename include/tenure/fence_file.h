@@ -12,7 +12,8 @@
  * not reach other hosts on all network filesystems.
  *
  * The calls return 0 or:
- * TENURE_E_INVALID     token 0 (never granted), or a path that names no file;
+ * TENURE_E_INVALID     token 0 (never granted), a path that names no file, or one that ends in
+ *                      ".fence";
  * TENURE_E_STALE       a later holder exists: nothing was written, do not retry;
  * TENURE_E_UNAVAILABLE another writer is at it for longer than @timeout, or the disk failed or is
  *                      full: nothing was written;

@@ -29,6 +29,7 @@ static void tell_won(struct tenure_election *election, const struct tn_claim_act
 {
     election->won_token = action->token;
     election->unheard = false;
+    election->anxious = false;
     /* Who has no callback hears of it by tenure_token, and may be at work from now on. */
     election->heard = election->callback == NULL;
     election->won = !election->heard;
@@ -101,8 +102,8 @@ static void tell_session(void *arg, const struct tn_session_action *action)
         struct tenure_election *election = (struct tenure_election *)(void *)seat;
         if (atomic_load_explicit(&election->token, memory_order_relaxed) == 0)
             continue;
-        /* What was not told yet and is over is not told at all: SAFE follows a JEOPARDY. */
-        election->mood = election->mood != 0 ? 0 : safe ? TENURE_SAFE : TENURE_JEOPARDY;
+        /* SAFE follows a JEOPARDY that was told, and what is over before it was told is not. */
+        election->mood = safe == election->anxious ? safe ? TENURE_SAFE : TENURE_JEOPARDY : 0;
         add_news(election);
     }
 }
@@ -170,6 +171,7 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
         ret_event->kind = TENURE_WON;
     } else if (election->mood != 0) {
         ret_event->kind = (enum tenure_event_kind)election->mood;
+        election->anxious = election->mood == TENURE_JEOPARDY;
         election->mood = 0;
     } else if (election->renewed) {
         election->renewed = false;

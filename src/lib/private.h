@@ -44,6 +44,7 @@ struct tenure_election {
     uint8_t lost_reason, refused_reason;
     bool won, stop, lost, refused, leader, leader_held, renewed, health;
     bool heard;   /* WON of the present term was told. */
+    bool anxious; /* JEOPARDY was told in it, and SAFE not yet. */
     bool unheard; /* The term ended before its WON was told: nothing was started. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;

@@ -62,6 +62,13 @@ static int refuse(struct guard *guard, const char *path)
     return code;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text);
+
+    return len >= strlen(end) && strcmp(text + len - strlen(end), end) == 0;
+}
+
 static int name_files(struct guard *guard, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -69,6 +76,9 @@ static int name_files(struct guard *guard, const char *path)
 
     if (base[0] == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
         return tn_fence_refuse(TENURE_E_INVALID, path, "is not the path of a file", guard->reterr);
+    if (ends_with(base, ".fence") || ends_with(base, ".fence-new"))
+        return tn_fence_refuse(TENURE_E_INVALID, path, "is the fence of another file",
+                               guard->reterr);
     if (strlen(path) >= sizeof guard->path) {
         tn_text_add(guard->reterr, "the path is too long");
         return TENURE_E_INVALID;

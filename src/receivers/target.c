@@ -49,8 +49,12 @@ int tn_fence_refuse_errno(const char *place, int error, struct tn_text *reterr)
 
 static int refuse_scheme(const char *url, struct tn_text *reterr)
 {
+    /* Not the whole URL: there may be a password in it. */
+    size_t len = strcspn(url, ":@");
+
     tn_text_add(reterr, "'");
-    tn_text_escape(reterr, url, strnlen(url, 80));
+    len += url[len] == ':';
+    tn_text_escape(reterr, url, len < 40 ? len : 40);
     tn_text_add(reterr, "' is not a fence that this tenure knows; write");
     for (size_t i = 0; i < RECEIVERS; i++)
         tn_text_addf(reterr, "%s %s",

@@ -318,8 +318,11 @@ static struct tn_record read_record(const struct tn_driver *driver,
 /* Whose label it is, before the candidate decides whether it is news. */
 static void note_leader(struct tn_driver_seat *seat, const struct tn_store_record *record)
 {
+    const struct tn_claim *claim = &seat->seat.claim;
     uint32_t len = record->held ? record->label_len : 0;
 
+    if (claim->informed && record->token < claim->leader_token)
+        return; /* Late word of an earlier leader. */
     if (len == seat->leader_len && (len == 0 || memcmp(seat->leader, record->label, len) == 0))
         return;
     free(seat->leader);

@@ -16,13 +16,28 @@ static void later(uv_timer_t *timer);
 
 /* --- Turns ---------------------------------------------------------------------------------- */
 
-/* 1 to 10 ms, growing, never in step with others; if nobody asked, longer in the end. */
+static bool is_urgent(const struct tn_sqlite_store *store)
+{
+    for (const struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+        if (own->moved)
+            return true;
+    }
+    return store->queue.first != NULL || store->lists != NULL;
+}
+
+/* A transaction is short, so ask again soon; but when many are at it, asking is what keeps the
+ * processors from whoever is inside: 1 to 4, then to 10, then to 40 ms, never in step with others.
+ * If nobody waits for it, longer in the end. */
 static uint64_t busy_ms(struct tn_sqlite_store *store)
 {
-    uint64_t spread = store->tries < 9 ? store->tries : 9;
+    uint64_t spread = 39;
 
-    if (store->queue.first == NULL && store->lists == NULL && store->tries > 20)
+    if (store->tries > 20 && !is_urgent(store))
         return 50 + tn_prng_below(&store->sqlite->prng, 50);
+    if (store->tries < 12)
+        spread = store->tries / 3;
+    else if (store->tries < 30)
+        spread = 9;
     return 1 + tn_prng_below(&store->sqlite->prng, spread + 1);
 }
 

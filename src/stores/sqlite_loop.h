@@ -33,12 +33,13 @@ struct tn_req_list {
 struct tn_sqlite_own {
     struct tn_sqlite_own *next;
     struct tn_secret hash;
-    int64_t id;    /* Its number; 0: not known, or gone. */
-    uint64_t told; /* What it was granted up to this token is known to it. */
-    unsigned slot; /* Of the bell. */
-    bool moved;    /* The slot has changed. */
-    bool waits;
-    bool looked; /* In this transaction. */
+    int64_t id;       /* Its number; 0: not known, or gone. */
+    uint64_t told;    /* What it was granted up to this token is known to it. */
+    unsigned slot;    /* Of the bell. */
+    bool moved;       /* The slot has changed. */
+    bool waits;       /* Has a place in a queue, or may have. */
+    bool looked;      /* In this transaction. */
+    bool waits_still; /* By that look; it counts once the transaction has succeeded. */
 };
 
 /* What to tell the host once the transaction is committed. */

@@ -316,10 +316,10 @@ static int fail(struct tn_sqlite *store, struct tn_text *reterr)
     /* What SQLite has to say is more exact when its last error is this one. */
     if (sqlite3_extended_errcode(store->db) == rc)
         detail = sqlite3_errmsg(store->db);
-    store->was_busy = (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
     /* Without its file SQLite fails in one way or another; this is the one that helps. */
-    bool moved = !store->was_busy && (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
+    bool moved = (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
     int code = moved ? fail_moved(store, reterr) : tn_sql_error(store->path, rc, detail, reterr);
+    store->was_busy = !moved && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED);
     tn_sql_roll_back(store);
     return code;
 }

@@ -244,6 +244,7 @@ static void note_own(struct tn_sqlite_store *store, const struct tn_op *op,
     }
     own->id = result->session;
     own->waits = own->waits || waits;
+    own->waits_still = own->waits_still || waits;
 }
 
 /* What the session was granted, and lost, since the last look. */
@@ -269,7 +270,7 @@ static void look_at(struct tn_sqlite_store *store, struct tn_sqlite_own *own)
     }
     if (own->moved)
         tn_sqlite_tell_revoked(sqlite, own->id);
-    own->waits = tn_sql_step(sqlite, TN_SQL_SESSION_WAITS, "i", own->id);
+    own->waits_still = tn_sql_step(sqlite, TN_SQL_SESSION_WAITS, "i", own->id);
 }
 
 static bool is_looked_at(const struct tn_sqlite_own *own)
@@ -281,6 +282,7 @@ static void look(struct tn_sqlite_store *store)
 {
     for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
         own->looked = is_looked_at(own);
+        own->waits_still = false;
         if (own->looked)
             look_at(store, own);
     }
@@ -293,7 +295,8 @@ static void plan_tick(struct tn_sqlite_store *store)
     tenure_ns due = TN_NEVER;
 
     for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
-        if (!own->waits || own->id == 0)
+        bool waits = own->looked ? own->waits_still : own->waits;
+        if (!waits || own->id == 0)
             continue;
         tenure_ns at = tn_sqlite_due_at(store->sqlite, own->id);
         if (at == 0)
@@ -317,8 +320,10 @@ static void settle_owns(struct tn_sqlite_store *store, bool wrote)
         struct tn_sqlite_own *own = *link;
         if (own->looked || wrote)
             own->told = store->token;
-        if (own->looked)
+        if (own->looked) {
             own->moved = false;
+            own->waits = own->waits_still;
+        }
         if (own->looked && own->id == 0) {
             *link = own->next;
             free(own);

@@ -31,6 +31,9 @@ static void keep_books(struct listener *listener, const struct tenure_event *eve
         listener->broken = "LOST of another term than was won";
     if (won && event->token <= listener->last[TENURE_WON].token)
         listener->broken = "a token that does not grow";
+    if (event->kind == TENURE_SAFE &&
+        listener->heard[TENURE_SAFE] >= listener->heard[TENURE_JEOPARDY])
+        listener->broken = "SAFE without JEOPARDY";
     if (event->kind == TENURE_STOP && !listener->leads)
         listener->broken = "STOP outside a term";
     if (won || lost)
@@ -150,6 +153,8 @@ static struct {
     unsigned sent[32]; /* By kind of operation. */
     char lose_id[TENURE_ID_MAX + 1];
     unsigned lose_kinds;
+    const struct tn_store_host *host; /* Of the store that was opened last. */
+    void *host_arg;
     struct kept kept[1000];
     unsigned kept_count;
 } between = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -181,6 +186,15 @@ void stage_lose(const char *id, unsigned kinds)
     (void)snprintf(between.lose_id, sizeof between.lose_id, "%s", id);
     between.lose_kinds = kinds;
     (void)pthread_mutex_unlock(&between.lock);
+}
+
+void stage_tell(const char *name, uint64_t token, const char *label)
+{
+    struct tn_store_record record = { .held = true, .token = token };
+
+    (void)snprintf(record.label, sizeof record.label, "%s", label);
+    record.label_len = (uint32_t)strlen(record.label);
+    between.host->changed(between.host_arg, name, &record);
 }
 
 static bool is_lost(const struct tn_store_req *req)
@@ -251,6 +265,8 @@ int __wrap_tn_store_open(const struct tn_store_open *how, struct tn_store **ret_
     }
     CHECK(between.real == (*ret_store)->ops);
     (*ret_store)->ops = &between.ops;
+    between.host = how->host;
+    between.host_arg = how->arg;
     (void)pthread_mutex_unlock(&between.lock);
     return 0;
 }

@@ -69,4 +69,7 @@ unsigned stage_sent(enum tn_op_kind kind);
  * kept reach the store with the first request after they are no longer to be lost. */
 void stage_lose(const char *id, unsigned kinds);
 
+/* The store that was opened last tells, on its own, that @label leads @name with @token. */
+void stage_tell(const char *name, uint64_t token, const char *label);
+
 #endif

@@ -336,3 +336,85 @@ TEST(without_a_callback_resigning_waits_for_drained)
     CHECK_EQ_I64(tenure_close(a), 0);
     CHECK_EQ_I64(tenure_close(b), 0);
 }
+
+/* Who is told to lead is who has the token that is told, whatever comes late. */
+TEST(late_word_of_an_earlier_leader_changes_nothing)
+{
+    struct listener *watcher = listener_new();
+    struct tenure *tenure = stage_open(stage_url(), "w", TENURE_OWN_LOOP);
+    struct tenure_election *watched;
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+
+    CHECK_EQ_I64(tenure_observe(tenure, "job", listener_hear, watcher, &watched), 0);
+    while (listener_count(watcher, TENURE_VACANT) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    stage_tell("job", 5, "new");
+    stage_tell("job", 4, "old");
+    while (listener_count(watcher, TENURE_LEADER) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_EQ_U64(listener_last(watcher, TENURE_LEADER).token, 5);
+    CHECK_STR(watcher->leader, "new");
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+/* SAFE is news only to who was told of the jeopardy. */
+TEST(a_jeopardy_that_was_over_before_it_was_told_is_not_told)
+{
+    struct listener *listener = listener_new();
+    struct tenure *tenure = stage_open(stage_url(), "a", TENURE_OWN_LOOP);
+    struct tenure_election *election = stage_campaign(tenure, "job", 0, listener);
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+
+    CHECK(stage_leads(election, true));
+    CHECK(tenure_dispatch(tenure) > 0);
+    unsigned sent = stage_sent(TN_OP_RENEW);
+    stage_lose("a", 1u << TN_OP_RENEW);
+    while (stage_sent(TN_OP_RENEW) < sent + 2 && tn_boottime() < by)
+        tn_clock_pause(TN_MS(1)); /* The second try: the first is overdue. */
+    stage_lose("a", 0);
+    while (stage_sent(TN_OP_RENEW) < sent + 4 && tn_boottime() < by)
+        tn_clock_pause(TN_MS(1));
+    CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_EQ_U64(listener_count(listener, TENURE_SAFE), 0);
+    CHECK_EQ_U64(listener_count(listener, TENURE_JEOPARDY), 0);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+TEST(who_won_in_jeopardy_is_not_told_that_it_is_safe)
+{
+    struct listener *one = listener_new(), *two = listener_new();
+    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+
+    (void)stage_campaign(tenure, "x", TENURE_DRAINED_ON_RETURN, one);
+    CHECK(listener_waits(one, TENURE_WON, 1));
+    stage_lose("a", 1u << TN_OP_RENEW);
+    CHECK(listener_waits(one, TENURE_JEOPARDY, 1));
+    (void)stage_campaign(tenure, "y", TENURE_DRAINED_ON_RETURN, two);
+    CHECK(listener_waits(two, TENURE_WON, 1));
+    stage_lose("a", 0);
+    CHECK(listener_waits(one, TENURE_SAFE, 1) || listener_count(one, TENURE_LOST) > 0);
+    CHECK(listener_waits(two, TENURE_SAFE, 0)); /* Looks for what is broken. */
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+/* The grace is a fifth of the TTL here. */
+TEST(a_drain_that_takes_longer_than_the_grace_is_a_stall_unless_patient)
+{
+    struct listener *hasty = listener_new(), *patient = listener_new();
+    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    struct tenure_election *x = stage_campaign(tenure, "x", 0, hasty);
+    struct tenure_election *y = stage_campaign(tenure, "y", TENURE_PATIENT, patient);
+
+    CHECK(listener_waits(hasty, TENURE_WON, 1));
+    CHECK(listener_waits(patient, TENURE_WON, 1));
+    CHECK_EQ_I64(tenure_resign(y), 0);
+    CHECK_EQ_I64(tenure_resign(x), 0);
+    CHECK(listener_waits(hasty, TENURE_LOST, 1));
+    CHECK_EQ_I64(listener_last(hasty, TENURE_LOST).reason, TENURE_REASON_STALLED);
+    CHECK_EQ_U64(listener_count(patient, TENURE_LOST), 0);
+    CHECK(tenure_token(y) != 0);
+    CHECK_EQ_I64(tenure_drained(y), 0);
+    CHECK(listener_waits(patient, TENURE_LOST, 1));
+    CHECK_EQ_I64(listener_last(patient, TENURE_LOST).reason, TENURE_REASON_RELEASED);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}

@@ -5,8 +5,8 @@
  *
  * `turns` leads TERMS times for HOLD_MS each and prints "won TOKEN NS" and "end TOKEN NS" on
  * CLOCK_BOOTTIME: the first when it was told, the second before it gives the lease back.
- * `many` campaigns for COUNT names and prints "holding COUNT" when it has them all; it ends when its
- * standard input does. */
+ * `many` campaigns for COUNT names and prints "holding COUNT" when it has them all; it ends when
+ * its standard input does. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

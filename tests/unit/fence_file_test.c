@@ -134,6 +134,7 @@ TEST(malformed_files_and_requests_write_nothing)
     CHECK_EQ_I64(tenure_fence_file_raise("", 1, 0), TENURE_E_INVALID);
     CHECK_EQ_I64(tenure_fence_file_raise("/tmp/", 1, 0), TENURE_E_INVALID);
     CHECK_EQ_I64(tenure_fence_file_raise("..", 1, 0), TENURE_E_INVALID);
+    CHECK_EQ_I64(tenure_fence_file_raise(fence, 1, 0), TENURE_E_INVALID);
     CHECK(access(fence, F_OK) != 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         put(fence, bad[i]);

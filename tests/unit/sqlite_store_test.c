@@ -502,6 +502,37 @@ TEST(the_bell_survives_whatever_is_done_to_it)
     stop();
 }
 
+/* A grant whose ring was lost, seen by a transaction that then failed, is seen again. */
+TEST(a_grant_is_told_though_its_ring_was_lost_and_a_commit_failed)
+{
+    struct ask asked;
+    struct tn_op renew = { .kind = TN_OP_RENEW, .session = secret(2), .seq = 2 };
+
+    start();
+    open_store(TN_SEC(10));
+    CHECK_EQ_I64(ask(open_op(1)), 0);
+    CHECK_EQ_I64(ask(open_op(2)), 0);
+    CHECK_EQ_I64(ask(acquire_op(1, "job")), 0);
+    CHECK_EQ_I64(ask(acquire_op(2, "job")), 0);
+    CHECK_EQ_I64(last.req.answer, TN_ANSWER_QUEUED);
+    sqlite3 *other = open_other();
+    run_sql(other, "BEGIN; UPDATE counter SET token = 2; UPDATE leases SET token = 2,"
+                   " session = (SELECT session FROM waiters), term = (SELECT term FROM waiters);"
+                   "DELETE FROM waiters; COMMIT;"
+                   "BEGIN; SELECT count(*) FROM leases");
+    submit(&asked, renew);
+    /* Longer than a commit is tried. */
+    run_for(TN_MS(400));
+    CHECK_EQ_U64(asked.done, 0);
+    CHECK_EQ_U64(told.granted, 0);
+    run_sql(other, "COMMIT");
+    CHECK(run_until(&asked.done, 1, BOUND));
+    CHECK_EQ_U64(told.granted, 1);
+    CHECK_EQ_U64(told.token, 2);
+    CHECK_EQ_I64(sqlite3_close(other), SQLITE_OK);
+    stop();
+}
+
 /* --- Schema 1 ------------------------------------------------------------------------------- */
 
 /* The schema of version 0.1.0, as it was. */

@@ -1,0 +1,81 @@
+/* http_fuzz.c - whatever a server answers, its head ends in one place, and so do its chunks.
+ *
+ * The first byte says how the rest is cut into pieces. A head must not end in any piece that is
+ * shorter than where it ends; its fields must lie inside it. Chunks read piece by piece must give
+ * the same content as read at once. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "wire/http.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_head(const char *bytes, size_t size, bool to_head)
+{
+    static struct tn_http_head head;
+
+    int64_t len = tn_http_read(bytes, size, to_head, &head);
+    TN_ASSERT(len <= (int64_t)size);
+    if (len <= 0)
+        return;
+    for (size_t i = 0; i < head.count; i++) {
+        TN_ASSERT(head.fields[i].name.bytes >= bytes);
+        TN_ASSERT(head.fields[i].value.bytes + head.fields[i].value.len <= bytes + len);
+    }
+    for (size_t i = 0; i < (size_t)len; i++)
+        TN_ASSERT(tn_http_read(bytes, i, to_head, &head) == 0);
+}
+
+/* The sum stands for the content. */
+static int64_t read_chunks(const uint8_t *data, size_t size, size_t step, uint64_t *ret_sum)
+{
+    struct tn_http_chunks chunks = { 0 };
+    bool done = false;
+    int64_t total = 0;
+
+    *ret_sum = 0;
+    for (size_t at = 0; at < size && !done;) {
+        size_t len = step < size - at ? step : size - at;
+        char *piece = malloc(len);
+        size_t content = 0;
+
+        TN_ASSERT(piece != NULL);
+        memcpy(piece, data + at, len);
+        int64_t used = tn_http_unchunk(&chunks, piece, len, &content, &done);
+        TN_ASSERT(used <= (int64_t)len);
+        TN_ASSERT(used < 0 || done || used == (int64_t)len);
+        for (size_t i = 0; used >= 0 && i < content; i++)
+            *ret_sum = *ret_sum * 31 + (uint8_t)piece[i];
+        free(piece);
+        if (used < 0)
+            return -1;
+        total += used;
+        at += (size_t)used;
+    }
+    return done ? total : 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t whole_sum;
+    uint64_t pieces_sum;
+
+    if (size < 2)
+        return 0;
+    size_t step = 1 + data[0] % 16;
+    bool to_head = data[0] >= 128;
+    data++;
+    size--;
+    char *copy = malloc(size);
+    TN_ASSERT(copy != NULL);
+    memcpy(copy, data, size);
+    check_head(copy, size, to_head);
+    free(copy);
+    int64_t whole = read_chunks(data, size, size, &whole_sum);
+    int64_t pieces = read_chunks(data, size, step, &pieces_sum);
+    TN_ASSERT(whole == pieces);
+    TN_ASSERT(whole < 0 || whole_sum == pieces_sum);
+    return 0;
+}
