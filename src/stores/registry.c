@@ -26,6 +26,9 @@ static const struct tn_store_ops *const built[] = {
 #if TENURE_POSTGRES
     &tn_postgres_store_ops,  &tn_postgresql_store_ops,
 #endif
+#ifdef TENURE_ETCD
+    &tn_etcd_store_ops,      &tn_etcds_store_ops,
+#endif
 #ifdef TENURE_ZOOKEEPER
     &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
 #endif

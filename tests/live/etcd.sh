@@ -1,7 +1,7 @@
 #!/bin/sh
 # etcd.sh - the etcd store on a real server: conformance, layout, and their client beside ours.
 . "$(dirname "$0")/../harness/lib.sh"
-. "$(dirname "$0")/etcd_lib.sh"
+. "$(dirname "$0")/etcd.lib"
 etcd_need
 
 etcd_start one || t_done
@@ -66,12 +66,12 @@ metric() {
     curl -s "http://$endpoints/metrics" | grep "^$1" | awk '{ sum += $NF } END { print sum + 0 }'
 }
 keepalives() { metric 'grpc_server_msg_received_total.*"LeaseKeepAlive"'; }
-others() { metric 'grpc_server_msg_received_total{grpc_method="\(Txn\|Range\|Watch\|LeaseGrant\)"'; }
+others() { metric 'grpc_server_msg_received_total{grpc_method="\(Txn\|Range\|Watch\|LeaseG\)'; }
 if command -v curl >/dev/null 2>&1; then
     for who in leads waits; do
         mkfifo "$t_dir/$who.in"
         "$TENURE_BUILD/tests/fixtures/many" "etcd://$endpoints/many" 1000 6000 \
-            <"$t_dir/$who.in" >"$t_dir/$who" 2>"$t_dir/$who.err" &
+            <"$t_dir/$who.in" >"$t_dir/$who" 2>"$t_dir/$who.err" 8>&- &
         if [ $who = leads ]; then
             exec 8>"$t_dir/$who.in"
         else
@@ -79,6 +79,12 @@ if command -v curl >/dev/null 2>&1; then
         fi
         t_check "$who a thousand" until_true 60 has "$t_dir/$who" "^$who 1000"
     done
+    settled() {
+        before=$(others)
+        sleep 0.5
+        [ "$(others)" -eq "$before" ]
+    }
+    t_check "settles" until_true 60 settled
     kept=$(keepalives) rest=$(others) counted=$(($(date +%s) + 8))
     is_over() { [ "$(date +%s)" -gt $counted ]; }
     t_check "waits" until_true 20 is_over

@@ -1,7 +1,7 @@
 #!/bin/sh
 # etcd_access.sh - users, passwords, TLS: who gets in, and what the others are told.
 . "$(dirname "$0")/../harness/lib.sh"
-. "$(dirname "$0")/etcd_lib.sh"
+. "$(dirname "$0")/etcd.lib"
 etcd_need
 
 # told STATUS WORDS ARG...: elect ends so, with one line that has the words and no secret.

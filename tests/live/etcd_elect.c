@@ -1,8 +1,8 @@
 /* etcd_elect.c - etcdctl elect and ours in one election, leader by turns; run by etcd.sh.
  *
- * TENURE_CONFORMANCE_URL is our store, TENURE_ETCDCTL_ENDPOINT the same for etcdctl. A hundred times
- * each way the leader resigns and the other takes over: never two at once, tokens rise, and whoever
- * stands first in line is next. */
+ * TENURE_CONFORMANCE_URL is our store, TENURE_ETCDCTL_ENDPOINT the same for etcdctl. A hundred
+ * times each way the leader resigns and the other takes over: never two at once, tokens rise, and
+ * whoever stands first in line is next. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # etcd_faults.sh - the etcd store through crashes, stops, cuts, a lost leader and a restored backup.
 . "$(dirname "$0")/../harness/lib.sh"
-. "$(dirname "$0")/etcd_lib.sh"
+. "$(dirname "$0")/etcd.lib"
 etcd_need
 
 etcd_start one || t_done

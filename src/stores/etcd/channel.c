@@ -35,6 +35,8 @@ struct write {
     uint8_t data[];
 };
 
+static const char not_http2[] = "the answer is not HTTP/2; does the server want TLS (etcds:)?";
+
 static void reach(struct tn_channel *channel);
 static void hear_timer(uv_timer_t *timer);
 
@@ -249,7 +251,7 @@ void tn_channel_flush(struct tn_channel *channel)
     if (link == NULL || !link->up || channel->broken)
         return;
     if (!flush_grpc(link) || (link->tls != NULL && !flush_tls(link)))
-        tn_channel_doubt(channel, "cannot write");
+        tn_channel_doubt(channel, not_http2);
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -277,7 +279,7 @@ static bool feed_grpc(struct tn_channel *channel, const uint8_t *data, size_t le
 {
     channel->failures = 0;
     if (tn_grpc_feed(channel->grpc, data, len) < 0) {
-        tn_channel_drop(channel, "the answer is not HTTP/2; does the server want TLS (etcds:)?");
+        tn_channel_drop(channel, not_http2);
         return false;
     }
     return true;

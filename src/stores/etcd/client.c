@@ -26,7 +26,7 @@ struct tn_etcd_rpc {
     ProtobufCMessage *message;
     tn_etcd_answered *answered;
     void *arg;
-    tenure_ns started_at, give_up_at;
+    tenure_ns give_up_at;
     bool started, retried, own; /* @own: the client's, needs no token. */
     size_t len;
     uint8_t packed[];
@@ -241,7 +241,7 @@ static bool start(struct tn_etcd_rpc *rpc)
         tn_grpc_cancel(&rpc->call);
         return false;
     }
-    rpc->started_at = tn_clock_now(client->clock);
+    tn_etcd_sending(client);
     remove_rpc(rpc);
     add_under_way(rpc);
     return true;
@@ -422,6 +422,7 @@ static void came_up(void *arg)
 {
     struct tn_etcd_client *client = arg;
 
+    client->asked_at = 0;
     if (client->config.user[0] != '\0')
         authenticate(client);
     else
@@ -443,9 +444,22 @@ static void went_down(void *arg)
 
 static const struct tn_channel_host channel_host = { came_up, went_down };
 
-void tn_etcd_suspect(struct tn_etcd_client *client, tenure_ns since)
+void tn_etcd_sending(struct tn_etcd_client *client)
 {
-    if (client->channel.grpc != NULL && client->channel.heard_at <= since)
+    if (client->asked_at <= client->channel.heard_at)
+        client->asked_at = tn_clock_now(client->clock);
+}
+
+/* Sooner if there is somebody else to ask. */
+void tn_etcd_suspect(struct tn_etcd_client *client)
+{
+    tenure_ns least = client->config.count > 1 ? TN_MS(500) : TN_SEC(1);
+    tenure_ns silence = client->patience * (client->config.count > 1 ? 2 : 4);
+
+    if (silence < least)
+        silence = least;
+    if (client->channel.grpc != NULL && client->asked_at > client->channel.heard_at &&
+        tn_clock_now(client->clock) - client->asked_at >= silence)
         tn_channel_doubt(&client->channel, "no answer; is the server overloaded or cut off?");
 }
 
@@ -459,7 +473,7 @@ static void give_up(struct tn_etcd_rpc *rpc)
     if (rpc->started && rpc->call.sent) {
         (void)snprintf(text, sizeof text, "etcd %s: no answer in time",
                        tn_channel_where(&client->channel));
-        tn_etcd_suspect(client, rpc->started_at);
+        tn_etcd_suspect(client);
         fail(rpc, TENURE_E_TIMEOUT, text);
     } else if (client->denied[0] != '\0') {
         (void)snprintf(text, sizeof text, "%s", client->denied);

@@ -4,8 +4,8 @@
  * accepted; it is sent once, and once more only if the server said that it looked at nothing but
  * the token. Each answer says whether a write may have happened (tenure/error.h).
  *
- * Only so many calls are under way at a time: a server that is slower than we ask gets no more to do
- * than it can, instead of working on what we have given up.
+ * Only so many calls are under way at a time: a server that is slower than we ask gets no more to
+ * do than it can, instead of working on what we have given up.
  *
  * Callbacks come from the loop, never from within the function that asks.
  * Threads: the loop's. */
@@ -28,8 +28,9 @@ struct tn_etcd_reply {
 
 typedef void tn_etcd_answered(void *arg, const struct tn_etcd_reply *reply);
 
-/* A key or a range that is watched from a revision on; the caller's memory. It fires once: something
- * happened there, or nobody can tell any more. Then, and when it is stopped, it is idle. */
+/* A key or a range that is watched from a revision on; the caller's memory. It fires once:
+ * something happened there, or nobody can tell any more. Then, and when it is stopped, it is
+ * idle. */
 struct tn_etcd_watch {
     void (*fired)(struct tn_etcd_watch *watch);
     void *arg;
@@ -69,8 +70,8 @@ struct tn_etcd_client {
     struct tn_grpc_call watch_call;
     struct tn_etcd_watch *watches;
     struct tn_etcd_watcher
-        *watchers;    /* Those the present stream knows, in the order of creation. */
-    int64_t revision; /* The newest seen. */
+        *watchers;      /* Those the present stream knows, in the order of creation. */
+    tenure_ns asked_at; /* When something was first sent since the server was last heard. */
     uv_timer_t tick;
     void (*ticked)(void *arg); /* With every tick. */
     void (*closed)(void *arg);
@@ -125,7 +126,10 @@ void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *c
                      struct tn_etcd_reply *ret_reply);
 bool tn_etcd_is_ready(const struct tn_etcd_client *client);
 size_t tn_etcd_fields(const struct tn_etcd_client *client, struct tn_grpc_field fields[2]);
-/* Nothing was heard since @since: the connection is dead, or the server is. */
-void tn_etcd_suspect(struct tn_etcd_client *client, tenure_ns since);
+/* Something is about to be sent. */
+void tn_etcd_sending(struct tn_etcd_client *client);
+/* No answer in time. If nothing at all was heard for a while, the connection is dead, or the server
+ * is; a server that only takes long is not helped by asking all over again. */
+void tn_etcd_suspect(struct tn_etcd_client *client);
 
 #endif

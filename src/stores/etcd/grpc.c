@@ -24,6 +24,7 @@ struct tn_grpc {
     nghttp2_session *session;
     struct tn_grpc_call *calls;
     bool leaving;
+    bool broken; /* nghttp2 has given the connection up. */
     const char *scheme;
     char authority[300];
 };
@@ -280,7 +281,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
-    (void)arg;
+    struct tn_grpc *grpc = arg;
+
+    /* We never say goodbye ourselves: nghttp2 does, when the peer makes no sense. */
+    if (frame->hd.type == NGHTTP2_GOAWAY)
+        grpc->broken = true;
     if (frame->hd.type == NGHTTP2_HEADERS) {
         struct tn_grpc_call *call = call_of(session, frame->hd.stream_id);
         if (call != NULL)
@@ -293,9 +298,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 {
     struct tn_grpc *grpc = arg;
 
-    (void)session;
     if (frame->hd.type == NGHTTP2_GOAWAY)
         grpc->leaving = true;
+    /* The server has said its last word; whatever we would still say, nobody hears. */
+    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
+        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                        NGHTTP2_NO_ERROR);
     return 0;
 }
 
@@ -383,7 +392,9 @@ int tn_grpc_feed(struct tn_grpc *grpc, const uint8_t *data, size_t len)
 
 ssize_t tn_grpc_pull(struct tn_grpc *grpc, const uint8_t **ret_data)
 {
-    return nghttp2_session_mem_send(grpc->session, ret_data);
+    ssize_t len = nghttp2_session_mem_send(grpc->session, ret_data);
+
+    return len == 0 && grpc->broken ? TENURE_E_DAMAGED : len;
 }
 
 bool tn_grpc_leaving(const struct tn_grpc *grpc)

@@ -1,8 +1,8 @@
 /* keys.c - the layout in etcd: that of Go's concurrency.Election, and one key of our own per name.
  *
  *   PREFIX/NAME/LEASE         a candidate; LEASE in lower-case hex. The value is the label, and for
- *                             our own " tenure:" and the hash of the term's secret. The lowest create
- *                             revision leads, and is the token.
+ *                             our own " tenure:" and the hash of the term's secret. The lowest
+ *                             create revision leads, and is the token.
  *   PREFIX/%token/NAME        the last token that was led with by one of us: the value in decimal,
  *                             or this key's own revision if the value is empty. No name has a '%',
  *                             so it is in nobody's way. */

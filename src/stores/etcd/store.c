@@ -2,7 +2,7 @@
  *
  * Everything that is asked is put into a list and taken from there by the loop, so nothing is
  * answered from within the call that asks, and what is asked in one turn travels in one write.
- * What can fail: the server, which each answer tells of; memory, in which case the request fails. */
+ * What can fail: the server, which each answer tells of; memory, and then the request fails. */
 #include "stores/etcd/store.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* store.h - what the files of the etcd store share: sessions, names, bids.
  *
- * A session is a lease of etcd's whose number is made from the session's secret. A bid is one term's
- * place in a name's queue: a key under the name, bound to the lease. Because the key is made of name
- * and lease, a session has one at a time on a name; another term of the same session waits for it.
+ * A session is a lease of etcd's whose number is made from the session's secret. A bid is one
+ * term's place in a name's queue: a key under the name, bound to the lease. Because the key is made
+ * of name and lease, a session has one at a time on a name; another term of the same session waits
+ * for it.
  *
  *            acquire()           first in line       confirm()
  *      NEW ------------> QUEUED -----------------> QUEUED --------> HELD
@@ -136,7 +137,7 @@ void tn_etcd_record(const Etcd__KeyValue *kv, struct tn_store_record *ret_record
 bool tn_etcd_is_bid(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv);
 bool tn_etcd_key_is(const Etcd__KeyValue *kv, const char *key);
 
-/* The first candidate of @range, or NULL. With @limit, and only others in the way, *@ret_crowded. */
+/* The first candidate of @range, or NULL; then *@ret_crowded if only others fitted in. */
 const Etcd__KeyValue *tn_etcd_first(const struct tn_etcd_keys *keys,
                                     const Etcd__RangeResponse *range, bool *ret_crowded);
 

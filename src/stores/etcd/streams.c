@@ -134,6 +134,7 @@ static bool send_keep(struct tn_etcd_client *client, int64_t id)
     Etcd__LeaseKeepAliveRequest request = ETCD__LEASE_KEEP_ALIVE_REQUEST__INIT;
 
     request.id = id;
+    tn_etcd_sending(client);
     return open_stream(client, &client->keep_call, keep_path, keep_heard, keep_ended) &&
            send_message(&client->keep_call, &request.base);
 }
@@ -394,7 +395,7 @@ bool tn_etcd_streams_tick(struct tn_etcd_client *client, tenure_ns now)
         struct tn_etcd_reply late = { .status = TENURE_E_TIMEOUT,
                                       .grpc = TN_GRPC_LOST,
                                       .text = why[0] != '\0' ? why : "etcd: no answer in time" };
-        tn_etcd_suspect(client, keep->give_up_at - client->patience);
+        tn_etcd_suspect(client);
         answer_keep(keep, &late);
     }
     return waits;
