@@ -109,18 +109,37 @@ pause() {
     sleep "$((below / 10)).$((below % 10))"
 }
 
+# relay MODE: for a while.
+relay() {
+    echo "$1" >&7
+    pause
+    echo heal >&7
+}
+
 fault() {
     below 9
     what=$below
     case $what in
-    0) echo cut >&7 && pause && echo heal >&7 ;;
-    1) echo cut-up >&7 && pause && echo heal >&7 ;;
-    2) echo cut-down >&7 && pause && echo heal >&7 ;;
-    3) echo trickle >&7 && pause && echo heal >&7 ;;
-    4) echo drop >&7 && pause && echo heal >&7 ;;
-    5) kill -STOP "$(zk_pid one)" && pause && kill -CONT "$(zk_pid one)" ;;
-    6) zk_kill one && pause && zk_start one ;;
-    7) kill -STOP "$pid_a" && pause && kill -CONT "$pid_a" ;;
+    0) relay cut ;;
+    1) relay cut-up ;;
+    2) relay cut-down ;;
+    3) relay trickle ;;
+    4) relay drop ;;
+    5)
+        kill -STOP "$(zk_pid one)"
+        pause
+        kill -CONT "$(zk_pid one)"
+        ;;
+    6)
+        zk_kill one
+        pause
+        zk_start one
+        ;;
+    7)
+        kill -STOP "$pid_a"
+        pause
+        kill -CONT "$pid_a"
+        ;;
     8)
         kill -KILL "$pid_b"
         wait "$pid_b" 2>/dev/null
