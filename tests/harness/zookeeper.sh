@@ -115,6 +115,7 @@ end() {
 }
 
 campaign() {
+    : >"$t_dir/$1"
     "$TENURE_BUILD/tenure" elect --store "$2" --ttl "${3:-6s}" --id "$1" job \
         >"$t_dir/$1" 2>"$t_dir/$1.err" 7>&- &
 }

@@ -198,7 +198,8 @@ done
 for member in 1 2 3; do
     eval "client=\$client_$member"
     # shellcheck disable=SC2086 # Words.
-    zk_make "m$member" "$client" initLimit=50 syncLimit=20 $members
+    zk_make "m$member" "$client" initLimit=50 syncLimit=20 \
+        minSessionTimeout=6000 $members
     echo "$member" >"$t_dir/m$member/data/myid"
     zk_launch "m$member"
 done
@@ -207,6 +208,12 @@ for member in 1 2 3; do
 done
 # shellcheck disable=SC2154 # Set by eval.
 three=zookeeper://127.0.0.1:$client_1,127.0.0.1:$client_2,127.0.0.1:$client_3/faults
+campaign short "$three" 1s
+short=$!
+t_check "a TTL below the server's least is raised to it" until_won short 1 30
+sleep 4
+t_refute "and kept" grep -q '"event":"lost"' "$t_dir/short"
+end $short
 campaign holder "$three" 12s
 holder=$!
 t_check "won" until_won holder 1 30

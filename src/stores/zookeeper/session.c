@@ -421,9 +421,12 @@ void tn_zk_session_resume(struct tn_zk_session *session)
     session->resume = false;
     if (session->over || !session->connected)
         return;
-    session->ever = true;
     session->failures = 0;
     agree(session);
+    if (!session->ever)
+        session->expires_at +=
+            session->ttl - session->asked; /* Renewals come by what was agreed. */
+    session->ever = true;
     for (struct tn_zk_lease *lease = session->leases, *after; lease != NULL; lease = after) {
         after = lease->session_next;
         tn_zk_lease_resume(lease);
