@@ -20,6 +20,9 @@
 
 static const struct tn_store_ops *const built[] = {
     &tn_sqlite_store_ops,    &tn_memory_store_ops,
+#ifdef TENURE_ETCD
+    &tn_etcd_store_ops,      &tn_etcds_store_ops,
+#endif
 #if TENURE_POSTGRES
     &tn_postgres_store_ops,  &tn_postgresql_store_ops,
 #endif

@@ -29,6 +29,7 @@ static const struct {
       "sslrootcert must name the CA of the server's certificate" },
     { "does not match host name", TENURE_E_UNAVAILABLE,
       "connect by the name in the server's certificate" },
+    { "Connection refused", TENURE_E_UNAVAILABLE, "is the server running there?" },
     { "role \"", TENURE_E_DENIED, "check the user in the URL" },
     { "database \"", TENURE_E_UNAVAILABLE, "create it, or check the name in the URL" },
 };

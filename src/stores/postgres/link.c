@@ -19,6 +19,7 @@
 #define CONNECT_WITHIN TN_SEC(3)
 #define RETRY_FIRST TN_MS(20)
 #define RETRY_LAST TN_SEC(1)
+#define RETRY_REFUSED TN_SEC(5)
 
 struct tn_pg_poll {
     uv_poll_t handle;
@@ -141,6 +142,8 @@ void tn_pg_link_fail(struct tn_pg_link *link, int code, const char *why)
     for (unsigned i = host_count(link); i < link->attempts && wait < RETRY_LAST; i++)
         wait *= 2;
     wait = wait < RETRY_LAST ? wait : RETRY_LAST;
+    if (tn_pg_is_final(code) && tn_pg_link_tried_all(link))
+        wait = RETRY_REFUSED; /* It takes a person to change that. */
     link->attempts++;
     link->turn++;
     link->state = TN_PG_WAITING;
@@ -159,6 +162,13 @@ static void fail_connection(struct tn_pg_link *link)
 }
 
 /* --- Coming up ------------------------------------------------------------------------------ */
+
+/* libpq would print them. */
+static void ignore_notice(void *arg, const PGresult *result)
+{
+    (void)arg;
+    (void)result;
+}
 
 static void connect_to(struct tn_pg_link *link, const char *addr)
 {
@@ -188,6 +198,8 @@ static void connect_to(struct tn_pg_link *link, const char *addr)
     values[count] = NULL;
     link->conn = PQconnectStartParams(keywords, values, 0);
     link->state = TN_PG_CONNECTING;
+    if (link->conn != NULL)
+        (void)PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
     if (link->conn == NULL)
         tn_pg_link_fail(link, TENURE_E_NOMEM, "out of memory");
     else if (PQstatus(link->conn) == CONNECTION_BAD)

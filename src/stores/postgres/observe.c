@@ -36,7 +36,7 @@ struct tn_pg_own *tn_pg_own_find(struct tn_pg_store *store, const struct tn_secr
     return own;
 }
 
-static struct tn_pg_own *own_by_num(struct tn_pg_store *store, int64_t num)
+static struct tn_pg_own *own_by_num(const struct tn_pg_store *store, int64_t num)
 {
     struct tn_pg_own *own = store->owns;
 
@@ -165,6 +165,7 @@ static void observe(struct tn_pg_store *store, int64_t num, int64_t beat, tenure
     }
     seen->ttl = ttl;
     seen->first = first;
+    seen->stray = false;
     seen->heard_at = now;
 }
 
@@ -253,8 +254,9 @@ static struct tn_pg_lapsing **first_lapsing(struct tn_pg_store *store)
 
 /* --- News ----------------------------------------------------------------------------------- */
 
-void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
-                const struct tn_store_record *record)
+/* @read: it is how things are; otherwise how they were when somebody rang. */
+static void note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
+                 const struct tn_store_record *record, bool read)
 {
     const struct tn_store_open *how = &store->base.how;
     struct tn_pg_watch *watch = *find_watch(store, name);
@@ -267,14 +269,21 @@ void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, boo
         return;
     bool news = !watch->told || record->token > watch->record.token ||
                 (record->token == watch->record.token && record->held != watch->record.held) ||
-                (watch->dirty && record->token != watch->record.token);
-    mark(store, watch, false);
+                (read && record->token != watch->record.token);
+    if (read)
+        mark(store, watch, false);
     if (!news)
         return;
     watch->told = true;
     watch->holder = holder;
     watch->record = *record;
     how->host->changed(how->arg, name, record);
+}
+
+void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
+                const struct tn_store_record *record)
+{
+    note(store, name, holder, revoked, record, true);
 }
 
 static void hear_grant(struct tn_pg_store *store, const char *name, int64_t num, int64_t token,
@@ -315,8 +324,11 @@ static void hear_row(struct tn_pg_store *store, const PGresult *result, int row)
     } else if (tn_pg_is(result, row, 0, "beat")) {
         observe(store, num, beat, ttl, token == 0);
     } else if (tn_pg_is(result, row, 0, "stray")) {
-        if (find_seen(store, num) == NULL) /* Otherwise there is a better reason to observe it. */
+        if (find_seen(store, num) == NULL) { /* Otherwise there is a better reason. */
             observe(store, num, beat, ttl, false);
+            if (find_seen(store, num) != NULL)
+                find_seen(store, num)->stray = true;
+        }
     } else if (tn_pg_is(result, row, 0, "lapsing")) {
         note_lapsing(store, name, token, tn_plan_observe_for(ttl));
     } else if (tn_pg_is(result, row, 0, "vacant")) {
@@ -410,7 +422,7 @@ void tn_pg_hear_bell(struct tn_pg_store *store, const char *payload)
         store->look_now = store->look_now || store->waits;
     }
     if (*find_watch(store, at) != NULL)
-        tn_pg_note(store, at, num, kind == 'r', &record);
+        note(store, at, num, kind == 'r', &record, false);
 }
 
 void tn_pg_bell_up(struct tn_pg_store *store)
@@ -438,17 +450,31 @@ static void give_up_bell(struct tn_pg_store *store, tenure_ns now)
 
 /* --- Statements ----------------------------------------------------------------------------- */
 
+/* Whether something may change that is not ours to change. */
+static bool expects_news(const struct tn_pg_store *store)
+{
+    for (const struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next)
+        if (!seen->stray && own_by_num(store, seen->num) == NULL)
+            return true;
+    for (unsigned i = 0; i < TN_PG_BUCKETS; i++)
+        for (const struct tn_pg_watch *watch = store->watches[i]; watch; watch = watch->next)
+            if (watch->holder == 0 || own_by_num(store, watch->holder) == NULL)
+                return true;
+    return false;
+}
+
 /* How often to look when no renewal does it on the way: a renewal comes within a third. */
 static tenure_ns look_every(const struct tn_pg_store *store)
 {
     tenure_ns ttl = TN_NEVER;
+    bool deaf = !store->heard && expects_news(store);
 
     for (const struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next)
         ttl = seen->ttl < ttl ? seen->ttl : ttl;
-    if (ttl == TN_NEVER && !store->waits && (store->heard || store->dirty == 0))
+    if (ttl == TN_NEVER && !deaf)
         return TN_NEVER;
-    tenure_ns every = ttl == TN_NEVER ? LOOK_MOST : store->heard ? ttl / 5 * 2 : ttl / 15;
-    every = every < LOOK_MOST || store->heard ? every : LOOK_MOST;
+    tenure_ns every = ttl == TN_NEVER ? LOOK_MOST : deaf ? ttl / 15 : ttl / 5 * 2;
+    every = every < LOOK_MOST || !deaf ? every : LOOK_MOST;
     return every > LOOK_LEAST ? every : LOOK_LEAST;
 }
 

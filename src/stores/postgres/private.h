@@ -90,6 +90,12 @@ bool tn_pg_link_tried_all(const struct tn_pg_link *link);
 
 /* --- blame.c -------------------------------------------------------------------------------- */
 
+/* Whether asking again soon is of no use. */
+static inline bool tn_pg_is_final(int code)
+{
+    return code == TENURE_E_DENIED || code == TENURE_E_UNSUPPORTED || code == TENURE_E_NOT_HELD;
+}
+
 /* What libpq said of a connection that failed, in our words. Returns the code. */
 int tn_pg_blame_connection(const struct tn_pg_host *host, const PGconn *conn,
                            struct tn_text *ret_text);
@@ -151,6 +157,7 @@ struct tn_pg_seen {
     tenure_ns since;    /* When the read that first showed this beat had returned. */
     tenure_ns heard_at; /* When it last mattered. */
     bool first;         /* We are the first who should end it. */
+    bool stray;         /* It stands in nobody's way. */
     bool asked;         /* Its beat was asked for, and not told yet. */
 };
 

@@ -65,17 +65,27 @@ END $$;
 CREATE FUNCTION tenure.enter() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM tenure.endure();
-    PERFORM 1 FROM tenure.state FOR UPDATE;
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM 1 FROM tenure.state FOR UPDATE;
+    ELSE
+        -- Who waited here must not go on with what it saw before: this fails, and is asked again.
+        UPDATE tenure.state SET token = token;
+    END IF;
 END $$;
 
 -- What LISTEN tenure hears: kind, token, session, beat, TTL, term, label, name. Kinds: g granted to
 -- a waiter, h held, f free, r revoked.
-CREATE FUNCTION tenure.tell(a_kind text, a_name text) RETURNS void LANGUAGE sql AS $$
-    SELECT pg_notify('tenure', concat_ws(' ', a_kind, l.token, coalesce(s.num, 0),
+CREATE FUNCTION tenure.tell(a_kind text, a_name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    l tenure.lease;
+    s tenure.session;
+BEGIN
+    SELECT x.* INTO l FROM tenure.lease x WHERE x.name = a_name;
+    SELECT x.* INTO s FROM tenure.session x WHERE x.num = l.session;
+    PERFORM pg_notify('tenure', concat_ws(' ', a_kind, l.token, coalesce(s.num, 0),
         coalesce(s.beat, 0), coalesce(s.ttl, 0), replace(coalesce(l.term::text, '-'), '-', ''),
-        encode(coalesce(s.label, ''), 'hex'), l.name))
-    FROM tenure.lease l LEFT JOIN tenure.session s ON s.num = l.session WHERE l.name = a_name;
-$$;
+        encode(coalesce(s.label, ''), 'hex'), l.name));
+END $$;
 
 CREATE FUNCTION tenure.grant_to(a_name text, a_session bigint, a_term uuid, a_kind text)
 RETURNS void LANGUAGE plpgsql AS $$

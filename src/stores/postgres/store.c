@@ -22,6 +22,8 @@
 
 #define SCHEMA_COMMENT "tenure schema 1"
 
+#define VERSION_LEAST 110000
+
 /* The least time after which a silent connection is given up, however impatient the caller. */
 #define STUCK_LEAST TN_MS(500)
 
@@ -607,7 +609,11 @@ static void refused(struct tn_pg_store *store, const PGresult *result)
 
 static void work_up(struct tn_pg_link *link)
 {
-    say_hello(link->store);
+    if (PQserverVersion(link->conn) < VERSION_LEAST)
+        refuse(link->store, TENURE_E_UNSUPPORTED,
+               "postgres: the server is older than PostgreSQL 11");
+    else
+        say_hello(link->store);
 }
 
 static void work_result(struct tn_pg_link *link, const PGresult *result)
@@ -655,12 +661,10 @@ static void work_notified(struct tn_pg_link *link, const char *payload)
 static void work_down(struct tn_pg_link *link)
 {
     struct tn_pg_store *store = link->store;
-    bool sure = link->code == TENURE_E_DENIED || link->code == TENURE_E_UNSUPPORTED ||
-                link->code == TENURE_E_NOT_HELD;
 
     store->ready = false;
     fail_sent(store, TENURE_E_TIMEOUT, link->error);
-    if (sure && tn_pg_link_tried_all(link))
+    if (tn_pg_is_final(link->code) && tn_pg_link_tried_all(link))
         fail_waiting(store, TN_NEVER, link->code, link->error);
     tn_pg_kick(store);
 }
@@ -750,7 +754,7 @@ void tn_pg_kick(struct tn_pg_store *store)
 static const char *last_error(const struct tn_pg_store *store)
 {
     return store->work.error[0] != '\0' ? store->work.error
-                                        : "postgres: no connection yet; check host and port";
+                                        : "postgres: the server has not answered yet";
 }
 
 static void shut(struct tn_pg_store *store);

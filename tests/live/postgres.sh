@@ -1,0 +1,225 @@
+#!/bin/sh
+# postgres.sh - the store postgres: on a real server: what every store promises, its cost, and what
+# is said when it cannot be used. Faults are in postgres_faults.sh.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/live/postgres.inc
+. "$TENURE_ROOT/tests/live/postgres.inc"
+pg_begin
+
+# conform URL: the suite, against a database where its names are free.
+conform() {
+    t_run env TENURE_CONFORMANCE_URL="$1" "$TENURE_BUILD/tests/conformance"
+    t_check "the suite passes" grep -q "^[1-9][0-9]* passed, 0 failed, 0 skipped$" "$t_out"
+    grep "^FAIL" "$t_out"
+}
+
+t_case "a server starts"
+pg_init && pg_start
+t_check "it runs" pg_sql postgres "CREATE EXTENSION pg_stat_statements"
+
+t_case "what every store promises"
+pg_sql postgres "CREATE DATABASE plain"
+conform "$(url plain)"
+
+t_case "and where commits are not waited for by default"
+pg_sql postgres "CREATE DATABASE careless"
+pg_sql postgres "ALTER DATABASE careless SET synchronous_commit = off"
+pg_sql postgres "ALTER DATABASE careless SET default_transaction_isolation = 'serializable'"
+conform "$(url careless)"
+
+t_case "and behind PgBouncer in transaction mode"
+if command -v pgbouncer >/dev/null; then
+    pg_sql postgres "CREATE DATABASE pooled"
+    pg_sql postgres "CREATE DATABASE pooled2"
+    pool_port=$(pg_free_port 5000)
+    {
+        echo "[databases]"
+        echo "* = host=127.0.0.1 port=$pg_port"
+        echo "[pgbouncer]"
+        echo "listen_addr = 127.0.0.1"
+        echo "listen_port = $pool_port"
+        echo "unix_socket_dir ="
+        echo "auth_type = trust"
+        echo "auth_file = $t_dir/users"
+        echo "pool_mode = transaction"
+        echo "default_pool_size = 3"
+        echo "logfile = $t_dir/bouncer.log"
+    } >"$t_dir/bouncer.ini"
+    echo '"tester" ""' >"$t_dir/users"
+    : >"$t_dir/bouncer.log"
+    [ "$(id -u)" -ne 0 ] || chown postgres "$t_dir/bouncer.log"
+    pg_as pgbouncer -q "$t_dir/bouncer.ini" &
+    bouncer=$!
+    t_check "it runs" until_line "$t_dir/bouncer.log" "process up"
+    pool=postgres://tester@127.0.0.1:$pool_port
+    conform "$pool/pooled?sslmode=disable&listen=127.0.0.1:$pg_port"
+    t_case "and there without anywhere to listen"
+    conform "$pool/pooled2?sslmode=disable"
+else
+    t_skip "PgBouncer is not installed; install pgbouncer"
+fi
+
+# --- Cost -------------------------------------------------------------------------------------
+
+t_case "a thousand elections cost one statement per interval, and waiting for them costs no more"
+pg_sql postgres "CREATE DATABASE cost"
+pg_sql cost "CREATE EXTENSION pg_stat_statements"
+mkfifo "$t_dir/in1" "$t_dir/in2"
+"$fixtures/crowd" "$(url cost)" 6000 1000 cost <"$t_dir/in1" >"$t_dir/many1" 2>&1 &
+one=$!
+exec 8>"$t_dir/in1"
+t_check "all won" until_line "$t_dir/many1" "leads 1000" 60
+
+# until_sql SQL WORDS: within a minute.
+until_sql() {
+    asked=$(now_ms)
+    until [ "$(pg_sql cost "$1")" = "$2" ]; do
+        [ $(($(now_ms) - asked)) -lt 60000 ] || return 1
+        sleep 0.1
+    done
+}
+
+# measure SECONDS: sets statements and beats, that many later. What the start costs is over.
+measure() {
+    t_check "renewed" until_sql "SELECT min(beat) > 3 FROM tenure.session" t
+    pg_sql cost "SELECT pg_stat_statements_reset()" >/dev/null
+    before=$(pg_sql cost "SELECT sum(beat) FROM tenure.session")
+    asked=$(now_ms)
+    until [ $(($(now_ms) - asked)) -gt $(($1 * 1000)) ]; do
+        sleep 0.2
+    done
+    statements=$(pg_sql cost "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements s
+        JOIN pg_database d ON d.oid = s.dbid
+        WHERE datname = 'cost' AND toplevel AND query !~ 'pg_stat_statements|sum.beat'")
+    beats=$(($(pg_sql cost "SELECT sum(beat) FROM tenure.session") - before))
+}
+measure 7
+what="$statements statements for $beats renewals of a leader"
+t_check "$what" [ "$beats" -ge 2 ]
+t_check "$what" [ "$statements" -le $((beats + 1)) ]
+"$fixtures/crowd" "$(url cost)" 6000 1000 cost <"$t_dir/in2" >"$t_dir/many2" 2>&1 8>&- &
+two=$!
+exec 9>"$t_dir/in2"
+t_check "all wait" until_sql "SELECT count(*) FROM tenure.waiter" 1000
+measure 7
+what="$statements statements for $beats renewals of both"
+t_check "$what" [ "$beats" -ge 4 ]
+t_check "$what" [ "$statements" -le $((beats + 2)) ]
+exec 8>&-
+wait $one
+t_check "the other leads all" until_line "$t_dir/many2" "leads 1000" 60
+exec 9>&-
+wait $two
+t_check "nothing is left" until_sql "SELECT count(*) FROM tenure.session" 0
+
+# --- What cannot be used ----------------------------------------------------------------------
+
+# refuses STATUS WORDS URL: in one line, in time, without the password.
+refuses() {
+    asked=$(now_ms)
+    t_run timeout 30 "$tenure" run --store "$3" --ttl 3s --wait 4s x -- true
+    took=$(($(now_ms) - asked))
+    t_check "$2: exit status is $1, not $t_status" [ "$t_status" -eq "$1" ]
+    t_check "$2: one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+    t_check "$2: says so: $(cat "$t_err")" grep -qF -e "$2" "$t_err"
+    t_refute "$2: no password" grep -q geheim "$t_err"
+    t_check "$2: in time, not in $took ms" [ $took -lt 15000 ]
+}
+
+# leads URL: a term there.
+leads() {
+    t_run timeout 30 "$tenure" run --store "$1" --ttl 3s --wait 20s x -- true
+    t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+}
+
+t_case "users, passwords, databases and permissions"
+pg_sql postgres "CREATE ROLE app LOGIN PASSWORD 'geheim'"
+pg_sql postgres "CREATE DATABASE bare"
+pg_sql postgres "REVOKE CREATE ON DATABASE bare FROM public"
+refuses 77 "password authentication failed" \
+    "postgres://app:geheimer@127.0.0.1:$pg_port/bare?sslmode=disable"
+refuses 77 "no password supplied" "postgres://app@127.0.0.1:$pg_port/bare?sslmode=disable"
+refuses 69 'database "nosuch" does not exist' "$(url nosuch)"
+app="postgres://app:geheim@127.0.0.1:$pg_port/bare?sslmode=disable"
+refuses 77 "there is no schema tenure and this user may not create it" "$app"
+pg_sql bare "CREATE SCHEMA tenure"
+refuses 77 "this user may not use the schema tenure; GRANT USAGE" "$app"
+pg_sql bare "GRANT USAGE ON SCHEMA tenure TO app"
+refuses 77 "the schema tenure is empty and this user may not fill it" "$app"
+leads "$(url bare)"
+leads "$app"
+t_run "$pg_bin/psql" -XAtqc "SELECT * FROM tenure.session" "$app"
+t_check "and reads no table" grep -q "permission denied" "$t_err"
+pg_sql bare "COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean)
+    IS 'tenure schema 9'"
+refuses 69 "of another version" "$app"
+
+t_case "hosts and names"
+refuses 69 "Connection refused" "postgres://x:geheim@127.0.0.1:1/x?sslmode=disable"
+mkfifo "$t_dir/silent"
+"$fixtures/proxy" "$pg_port" <"$t_dir/silent" >"$t_dir/silent.out" &
+proxy=$!
+exec 7>"$t_dir/silent"
+echo stall >&7
+t_check "a silent server" until_line "$t_dir/silent.out" "stall"
+refuses 69 "no answer" \
+    "postgres://x:geheim@127.0.0.1:$(head -n 1 "$t_dir/silent.out")/x?sslmode=disable"
+exec 7>&-
+wait $proxy
+proxy=
+refuses 69 "cannot be resolved" "postgres://x:geheim@no-such-host.invalid/x?sslmode=disable"
+refuses 64 'no option "sslmde"' "postgres://x:geheim@127.0.0.1/x?sslmde=disable"
+refuses 64 "malformed" "postgres://x:geheim%zz@127.0.0.1/x"
+refuses 64 "listen is off or HOST:PORT" "postgres://x:geheim@127.0.0.1/x?listen=maybe"
+
+t_case "a name service that hangs"
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    echo "nameserver 192.0.2.1" >"$t_dir/resolv.conf"
+    asked=$(now_ms)
+    t_run unshare -m sh -c "mount --bind $t_dir/resolv.conf /etc/resolv.conf && exec timeout 40 \
+        $tenure run --store postgres://x:geheim@db.example.com/x --ttl 3s --wait 2s x -- true"
+    took=$(($(now_ms) - asked))
+    t_check "exit status is 69, not $t_status" [ "$t_status" -eq 69 ]
+    t_check "says so: $(cat "$t_err")" \
+        grep -q "no answer from the name service\|cannot be resolved" "$t_err"
+    t_check "in time, not in $took ms" [ $took -lt 30000 ]
+else
+    t_skip "needs root, to mount a resolv.conf"
+fi
+
+t_case "TLS is verified unless the URL says otherwise"
+openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost \
+    -addext "subjectAltName=DNS:localhost" -keyout "$t_dir/key" -out "$t_dir/cert" 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=other \
+    -keyout /dev/null -out "$t_dir/other" 2>/dev/null
+refuses 69 "does not support SSL" "postgres://tester@127.0.0.1:$pg_port/plain"
+pg_as tee "$pg_data/server.crt" <"$t_dir/cert" >/dev/null
+pg_as tee "$pg_data/server.key" <"$t_dir/key" >/dev/null
+pg_as chmod 600 "$pg_data/server.key"
+echo "ssl = on" | pg_as tee -a "$pg_data/postgresql.conf" >/dev/null
+pg_stop
+pg_start
+tls="postgres://tester@localhost:$pg_port/plain?sslrootcert="
+leads "$tls$t_dir/cert"
+refuses 69 "certificate verify failed" "$tls$t_dir/other"
+refuses 69 "root certificate file" "$tls$t_dir/none"
+refuses 69 "does not match host name" \
+    "postgres://tester@127.0.0.1:$pg_port/plain?sslrootcert=$t_dir/cert"
+
+t_case "a read-only replica"
+pg_as "$pg_bin/pg_basebackup" -h "$pg_home" -p "$pg_port" -U tester -D "$pg_home/replica" -R
+replica_port=$(pg_free_port 3000)
+pg_as "$pg_bin/pg_ctl" -D "$pg_home/replica" -o "-p $replica_port -k $pg_home" \
+    -l "$pg_home/replica.log" -w start >/dev/null
+refuses 69 "read-only replica" "postgres://tester@127.0.0.1:$replica_port/plain?sslmode=disable"
+leads "postgres://tester@127.0.0.1:$replica_port,127.0.0.1:$pg_port/plain?sslmode=disable"
+pg_as "$pg_bin/pg_ctl" -D "$pg_home/replica" -m immediate stop >/dev/null
+
+t_case "a server that may forget is refused, unless the URL accepts it"
+pg_stop
+echo "fsync = off" | pg_as tee -a "$pg_data/postgresql.conf" >/dev/null
+pg_start
+refuses 69 "fsync off" "$(url plain)"
+leads "$(url plain durability=relaxed)"
+t_done
