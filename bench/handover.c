@@ -122,24 +122,39 @@ static double ms(tenure_ns span)
     return (double)span / 1e6;
 }
 
-/* Processor time of all who wait, in ns, from the scheduler's own count. */
+/* Processor time of one process, in ns, from the scheduler's own count of each of its threads. */
+static int64_t used_by(pid_t pid)
+{
+    char path[400];
+    int64_t sum = 0;
+    struct dirent *entry;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *dir = opendir(path);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        long long ns = 0;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        (void)snprintf(path, sizeof path, "/proc/%ld/task/%s/schedstat", (long)pid, entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (file != NULL && fscanf(file, "%lld", &ns) == 1)
+            sum += ns;
+        if (file != NULL)
+            (void)fclose(file);
+    }
+    if (dir != NULL)
+        (void)closedir(dir);
+    return sum;
+}
+
 static int64_t used(const struct bench *bench, unsigned leader)
 {
     int64_t sum = 0;
 
     for (unsigned i = 1; i <= bench->spawned; i++) {
-        char path[64];
-        long long ns = 0;
-        FILE *file;
-
-        if (bench->pids[i] == 0 || i == leader)
-            continue;
-        (void)snprintf(path, sizeof path, "/proc/%ld/schedstat", (long)bench->pids[i]);
-        file = fopen(path, "re");
-        if (file != NULL && fscanf(file, "%lld", &ns) == 1)
-            sum += ns;
-        if (file != NULL)
-            (void)fclose(file);
+        if (bench->pids[i] != 0 && i != leader)
+            sum += used_by(bench->pids[i]);
     }
     return sum;
 }

@@ -72,6 +72,8 @@ function folder_of(path,    parts) {
 }
 
 function check_include(line,    path, from) {
+    if (line ~ /"[a-z]+\.pb-c\.h"/) # Made from a .proto in the same folder.
+        return
     path = line
     sub(/^[ \t]*#[ \t]*include[ \t]*"/, "", path)
     sub(/".*/, "", path)

@@ -106,8 +106,8 @@ struct tn_store_ops {
     int (*open)(const struct tn_store_open *how, struct tn_store **ret_store,
                 struct tn_text *reterr);
     void (*submit)(struct tn_store *store, struct tn_store_req *req);
-    /* From now on (or no longer) tell changes of @name; the name is copied. Counted: as many off as
-     * on. Returns 0 or TENURE_E_NOMEM. */
+    /* From now on (or no longer) tell changes of @name, beginning soon with the record as it is.
+     * The name is copied. Counted: as many off as on. Returns 0 or TENURE_E_NOMEM. */
     int (*watch)(struct tn_store *store, const char *name, bool on);
     /* All names that begin with @prefix, sorted, as of one instant; in @done the array is the
      * callee's to free. */
@@ -115,6 +115,8 @@ struct tn_store_ops {
                  void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
                               const char *error),
                  void *arg);
+    /* Once; there is no news from now on. What a done() of the pending still submits is answered
+     * with TENURE_E_CLOSED, too. The store is gone when @closed is called. */
     void (*close)(struct tn_store *store, void (*closed)(void *arg), void *arg);
 };
 

@@ -8,7 +8,9 @@
 #include "base/nearest.h"
 #include "stores/memory.h"
 #include "stores/sqlite.h"
-
+#ifdef TENURE_ETCD
+#include "stores/etcd/etcd.h"
+#endif
 #if TENURE_POSTGRES
 #include "stores/postgres/postgres.h"
 #endif
@@ -18,8 +20,14 @@
 
 static const struct tn_store_ops *const built[] = {
     &tn_sqlite_store_ops,    &tn_memory_store_ops,
+#ifdef TENURE_ETCD
+    &tn_etcd_store_ops,      &tn_etcds_store_ops,
+#endif
 #if TENURE_POSTGRES
     &tn_postgres_store_ops,  &tn_postgresql_store_ops,
+#endif
+#ifdef TENURE_ETCD
+    &tn_etcd_store_ops,      &tn_etcds_store_ops,
 #endif
 #ifdef TENURE_ZOOKEEPER
     &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
@@ -33,7 +41,10 @@ static const struct {
     const char *scheme;
     const char *packages;
 } absent[] = {
-    { "etcd", "libnghttp2-dev and libprotobuf-c-dev" },
+#ifndef TENURE_ETCD
+    { "etcd", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
+    { "etcds", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
+#endif
 #ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },
 #endif

@@ -121,6 +121,7 @@ struct world {
     unsigned spawned;
     struct acts_bound bounds[FAULTS];
     size_t bound_count;
+    pid_t planted;
     char why[WHY]; /* Empty: no failure so far. */
 };
 
@@ -496,15 +497,20 @@ static void plant(struct world *world)
         return;
     (void)snprintf(token, sizeof token, "%" PRIu64, act.token);
     (void)snprintf(number, sizeof number, "%u", act.candidate);
-    if (fork() == 0) {
+    world->planted = fork();
+    TN_ASSERT(world->planted >= 0);
+    if (world->planted == 0) {
         char *argv[16];
 
         (void)setenv("TENURE_TOKEN", token, 1);
         (void)setenv(ACTS_CANDIDATE, number, 1);
-        exec_actor(world, "last=6000", argv, 0);
+        exec_actor(world, "", argv, 0);
     }
     world->candidates[act.candidate].killed = true;
     (void)kill(world->candidates[act.candidate].pid, SIGKILL);
+    /* Else its name on the planted acts would be taken for a leader's. */
+    while (world->candidates[act.candidate].pid != 0 && reap(world))
+        stage_let(1);
 }
 
 /* Ask all to go; nothing may be left, neither a candidate nor what its commands have started. What
@@ -604,6 +610,11 @@ static void run(uint64_t seed, bool planted, struct report *report)
         play(&world, &world.script.step[i], report);
     /* No fault any more: somebody leads. */
     (void)wait_leader(&world, tn_boottime());
+    if (world.planted > 0) {
+        /* Both have acted by now, and a little later both have acted again. */
+        stage_let(50);
+        (void)kill(world.planted, SIGKILL);
+    }
     end_all(&world);
     judge(&world, report);
     (void)snprintf(report->why, sizeof report->why, "%s", world.why);

@@ -226,6 +226,8 @@ struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
 {
     struct bed_actor actor = { .at = store, .seq = 1 };
 
+    if (ttl < store->store->ops->ttl_min) /* "Short" is what the engine calls short. */
+        ttl = store->store->ops->ttl_min;
     CHECK_EQ_I64(tn_random_secret(&actor.session), 0);
     bed_new_term(&actor);
     struct tn_op op = { .kind = TN_OP_OPEN,
@@ -331,7 +333,7 @@ const struct bed_news *bed_hear(struct bed_store *store, enum tn_notice_kind kin
 
 bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
 {
-    size_t at = actor->at->count > BED_NEWS ? actor->at->count - BED_NEWS : 0;
+    size_t at = actor->at->count >= BED_NEWS ? actor->at->count - BED_NEWS + 1 : 0;
     tenure_ns end = bed_now() + bound;
     const struct bed_news *news;
     struct tn_secret hash;

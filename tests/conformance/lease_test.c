@@ -210,7 +210,10 @@ CONFORMS(a_revoked_lease_passes_on_when_it_was_given_back)
     struct tn_op op = revoke_op("revoke/job", 0);
     size_t at = 0;
 
-    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_STALE);
+    struct tn_store_req *first = bed_ask(store, &op);
+    if (first->status == TENURE_E_UNSUPPORTED)
+        return; /* Said plainly; an engine need not have it. */
+    CHECK_EQ_I64(first->answer, TN_ANSWER_STALE);
     CHECK_EQ_I64(bed_acquire(&a, "revoke/job", true)->answer, TN_ANSWER_GRANTED);
     CHECK_EQ_I64(bed_acquire(&b, "revoke/job", true)->answer, TN_ANSWER_QUEUED);
     op.token = a.token + 1;
@@ -242,7 +245,10 @@ CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
     CHECK_EQ_I64(bed_acquire(&a, "holdoff/job", true)->answer, TN_ANSWER_GRANTED);
     CHECK_EQ_I64(bed_acquire(&b, "holdoff/job", true)->answer, TN_ANSWER_QUEUED);
     tenure_ns before = bed_now();
-    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    struct tn_store_req *revoked = bed_ask(store, &op);
+    if (revoked->status == TENURE_E_UNSUPPORTED)
+        return;
+    CHECK_EQ_I64(revoked->answer, TN_ANSWER_OK);
     /* The holder goes on renewing and does not stop. Every renewal until then tells it. */
     while (!bed_is_granted(&b, "holdoff/job", TN_MS(100))) {
         CHECK(bed_now() - before < TN_SEC(1) + BED_BOUND);

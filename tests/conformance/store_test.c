@@ -262,7 +262,10 @@ CONFORMS(two_stores_of_one_process_are_one)
     } while (news->record.token != b.token);
     /* A revocation reaches the holder's process from another. */
     struct tn_op op = { .kind = TN_OP_REVOKE, .name = "both/job", .name_len = 8 };
-    CHECK_EQ_I64(bed_ask(one, &op)->answer, TN_ANSWER_OK);
+    struct tn_store_req *revoked = bed_ask(one, &op);
+    if (revoked->status == TENURE_E_UNSUPPORTED)
+        return;
+    CHECK_EQ_I64(revoked->answer, TN_ANSWER_OK);
     at = 0;
     CHECK(bed_hear(two, TN_NOTICE_REVOKED, "both/job", &at, BED_BOUND) != NULL);
     CHECK_EQ_U64(one->count, 0);

@@ -5,7 +5,7 @@
  *
  * `turns` leads TERMS times for HOLD_MS each and prints "won TOKEN NS" and "end TOKEN NS" on
  * CLOCK_BOOTTIME: the first when it was told, the second before it gives the lease back.
- * `many` campaigns for COUNT names and prints "holding COUNT" when it has all of them; it ends when
+ * `many` campaigns for COUNT names and prints "holding COUNT" when it has them all; it ends when
  * its standard input does. */
 #include <inttypes.h>
 #include <pthread.h>

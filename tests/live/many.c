@@ -1,66 +1,66 @@
-/* many.c - one process that campaigns for many names, as an application would.
+/* many.c - one process that campaigns for many names, for tests that count what that costs.
  *
- * usage: many URL TTL_MS COUNT PREFIX
- *
- * Prints "waiting" once it campaigns for all, "leads N" whenever N of them have been won and N is
- * COUNT, and "lost NAME" for each that is lost. It resigns all and ends when stdin does. */
-#define _GNU_SOURCE
-#include <pthread.h>
+ * usage: many URL COUNT TTL-MS [PREFIX]    prints "leads N" and "waits N" once every name is led by
+ * it or by another; ends with its standard input, and resigns. */
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "tenure/tenure.h"
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static unsigned leads, wanted;
+static atomic_int won, others;
 
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
-    (void)arg;
-    (void)pthread_mutex_lock(&guard);
-    if (event->kind == TENURE_WON && ++leads == wanted)
-        printf("leads %u\n", leads);
-    if (event->kind == TENURE_LOST) {
-        leads--;
-        printf("lost %s %s\n", tenure_name(election), tenure_reason_text(event->reason));
+    bool *counted = arg;
+
+    if (event->kind == TENURE_WON && !*counted) {
+        *counted = true;
+        (void)atomic_fetch_add(&won, 1);
+    } else if (event->kind == TENURE_LEADER && !*counted && tenure_token(election) == 0) {
+        *counted = true;
+        (void)atomic_fetch_add(&others, 1);
     }
-    (void)fflush(stdout);
-    (void)pthread_mutex_unlock(&guard);
 }
 
 int main(int argc, char **argv)
 {
-    struct tenure_options options = { .size = sizeof options };
-    struct tenure_campaign campaign = { .size = sizeof campaign,
-                                        .callback = hear,
-                                        .flags = TENURE_DRAINED_ON_RETURN };
-    struct tenure_error error;
     struct tenure *tenure;
-    char byte;
+    struct tenure_error error;
+    struct tenure_options options = { .size = sizeof options };
+    char name[64];
 
-    if (argc != 5) {
-        (void)fprintf(stderr, "usage: many URL TTL_MS COUNT PREFIX\n");
+    if (argc < 4)
         return 64;
-    }
-    options.ttl = strtoll(argv[2], NULL, 10) * 1000000;
-    wanted = (unsigned)strtoul(argv[3], NULL, 10);
-    if (tenure_open(argv[1], &options, &tenure, &error) != 0) {
-        (void)fprintf(stderr, "%s\n", error.text);
+    int count = (int)strtol(argv[2], NULL, 10);
+    options.ttl = (tenure_ns)strtol(argv[3], NULL, 10) * 1000000;
+    if (tenure_open(argv[1], &options, &tenure, &error) < 0) {
+        (void)fprintf(stderr, "many: %s\n", error.text);
         return 69;
     }
-    for (unsigned i = 0; i < wanted; i++) {
+    bool *counted = calloc((size_t)count, sizeof *counted);
+    for (int i = 0; counted != NULL && i < count; i++) {
         struct tenure_election *election;
-        char name[64];
-        (void)snprintf(name, sizeof name, "%s/%u", argv[4], i);
-        if (tenure_campaign(tenure, name, &campaign, &election) != 0)
-            return 70;
+        struct tenure_campaign campaign = { .size = sizeof campaign,
+                                            .callback = hear,
+                                            .arg = &counted[i],
+                                            .flags = TENURE_DRAINED_ON_RETURN };
+        (void)snprintf(name, sizeof name, "%s/%d", argc > 4 ? argv[4] : "many", i);
+        if (tenure_campaign(tenure, name, &campaign, &election) < 0)
+            return 69;
     }
-    (void)pthread_mutex_lock(&guard);
-    printf("waiting\n");
-    (void)fflush(stdout);
-    (void)pthread_mutex_unlock(&guard);
-    while (read(0, &byte, 1) > 0)
-        continue;
-    return tenure_close(tenure) == 0 ? 0 : 69;
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+    bool said = false;
+    while (poll(&in, 1, 50) == 0) {
+        if (said || atomic_load(&won) + atomic_load(&others) < count)
+            continue;
+        printf("leads %d\nwaits %d\n", atomic_load(&won), atomic_load(&others));
+        (void)fflush(stdout);
+        said = true;
+    }
+    int rc = tenure_close(tenure);
+    free(counted);
+    return rc == 0 ? 0 : 69;
 }

@@ -66,7 +66,7 @@ t_case "a thousand elections cost one statement per interval, and waiting for th
 pg_sql postgres "CREATE DATABASE cost"
 pg_sql cost "CREATE EXTENSION pg_stat_statements"
 mkfifo "$t_dir/in1" "$t_dir/in2"
-"$fixtures/many" "$(url cost)" 6000 1000 cost <"$t_dir/in1" >"$t_dir/many1" 2>&1 &
+"$fixtures/crowd" "$(url cost)" 6000 1000 cost <"$t_dir/in1" >"$t_dir/many1" 2>&1 &
 one=$!
 exec 8>"$t_dir/in1"
 t_check "all won" until_line "$t_dir/many1" "leads 1000" 60
@@ -98,7 +98,7 @@ measure 7
 what="$statements statements for $beats renewals of a leader"
 t_check "$what" [ "$beats" -ge 2 ]
 t_check "$what" [ "$statements" -le $((beats + 1)) ]
-"$fixtures/many" "$(url cost)" 6000 1000 cost <"$t_dir/in2" >"$t_dir/many2" 2>&1 8>&- &
+"$fixtures/crowd" "$(url cost)" 6000 1000 cost <"$t_dir/in2" >"$t_dir/many2" 2>&1 8>&- &
 two=$!
 exec 9>"$t_dir/in2"
 t_check "all wait" until_sql "SELECT count(*) FROM tenure.waiter" 1000

@@ -7,8 +7,10 @@
     guard PORT PATH USER:PASSWORD  a znode that only this user may use
     delete PORT PATH               every candidate's node below it
     proxy PORT TARGET              a relay; reads: cut, cut-up, cut-down, trickle, drop, heal
-    check FILE...                  logs of `won` and `end`: no overlap, tokens rise; how many
+    beats FOLDER                   of files ID.TOKEN with a line for each beat: the same checks
+    check FILE...                  logs of `won` and `end`: no overlap, tokens rise; the changes
 """
+import os
 import socket
 import sys
 import threading
@@ -196,8 +198,24 @@ def check(*names):
     print("terms", len(terms))
 
 
+def beats(folder):
+    terms = []
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name)) as lines:
+            stamps = [line.split() for line in lines if line.endswith("\n")]
+        if stamps:
+            terms.append((int(stamps[0][1]), int(stamps[-1][1]), int(stamps[0][0]), name))
+    terms.sort()
+    for before, after in zip(terms, terms[1:]):
+        if after[0] < before[1]:
+            sys.exit("two run at once: %s %s" % (before, after))
+        if after[2] <= before[2]:
+            sys.exit("a token fell: %s %s" % (before, after))
+    print("terms", len(terms))
+
+
 def main():
-    verbs = {f.__name__: f for f in (ports, ask, turns, guard, delete, check)}
+    verbs = {f.__name__: f for f in (ports, ask, turns, guard, delete, check, beats)}
     if sys.argv[1] == "proxy":
         Proxy(*sys.argv[2:]).run()
     else:

@@ -819,3 +819,73 @@ TEST(misuse_of_a_table_is_our_bug)
     op.seq = 0;
     CHECK_ASSERTS((void)feed(100, op));
 }
+
+/* --- Putting records back --------------------------------------------------------------------- */
+
+static int put(int who, int term, const char *name, uint64_t token, bool revoked)
+{
+    struct tn_secret session = secret_of(who);
+    struct tn_secret secret = op_by(TN_OP_ACQUIRE, who != 0 ? who : 'A', term, name).term;
+    struct tn_lease_view view = { .name = name,
+                                  .name_len = (uint32_t)strlen(name),
+                                  .session = who != 0 ? &session : NULL,
+                                  .term = &secret,
+                                  .token = token,
+                                  .revoked = revoked };
+    return tn_table_put(table, &view);
+}
+
+TEST(a_lease_is_put_back_as_it_was_whoever_has_it_now)
+{
+    start();
+    CHECK_STR(opens(0, 'A'), "ok");
+    CHECK_STR(opens(0, 'B'), "ok");
+    CHECK_EQ_I64(put('A', 1, "x", 7, false), 0);
+    CHECK_EQ_I64(put('A', 2, "y", 5, true), 0);
+    CHECK_EQ_I64(put(0, 3, "z", 9, true), 0);
+    CHECK_EQ_I64(put('B', 4, "x", 8, false), 0);
+    CHECK_EQ_U64(tn_table_token(table), 9);
+    tn_table_restart(table, TN_MS(100));
+    CHECK_STR(reads(100, "x"), "held 8");
+    CHECK_STR(reads(100, "z"), "free 9");
+    CHECK_STR(acquires(101, 'B', 4, "x"), "granted 8");
+    CHECK_STR(acquires(101, 'A', 3, "z"), "stale");
+    CHECK_STR(renews(5000, 'A', 0), "ok; revoke A2 y 5 #1");
+    CHECK_STR(tick(10100), "ok; y free 5; x free 8");
+}
+
+TEST(a_lease_of_nobody_or_one_too_many_is_not_put_back)
+{
+    start_with((struct tn_table_limits) {
+        .sessions = 2, .leases = 1, .waiters = 1, .text_bytes = 64, .hash_key = { 1, 2 } });
+    CHECK_EQ_I64(put('A', 1, "x", 1, false), TENURE_E_NOT_HELD);
+    CHECK_STR(opens(0, 'A'), "ok");
+    CHECK_EQ_I64(put('A', 1, "x", 1, false), 0);
+    CHECK_EQ_I64(put('A', 1, "y", 2, false), TENURE_E_FULL);
+    CHECK_EQ_U64(tn_table_token(table), 1);
+}
+
+TEST(sessions_are_listed_until_they_are_gone)
+{
+    struct tn_session_view view;
+    struct tn_table_counts counts;
+
+    start_held();
+    uint32_t first = tn_table_next_session(table, 0);
+    tn_table_session(table, first, &view);
+    CHECK_EQ_U64(view.secret->bytes[0], 'A');
+    CHECK_EQ_I64(view.ttl, TN_SEC(10));
+    CHECK(!view.closed);
+    tn_table_count(table, &counts);
+    CHECK_EQ_U64(counts.leases, 1);
+    uint32_t sessions = counts.sessions;
+    CHECK_STR(closes(200, 'A'), "ok; x free 1");
+    tn_table_count(table, &counts);
+    CHECK_EQ_U64(counts.sessions, sessions - 1);
+    uint32_t seen = 0;
+    for (uint32_t i = 0; (i = tn_table_next_session(table, i)) != 0; seen++) {
+        tn_table_session(table, i, &view);
+        CHECK(view.secret->bytes[0] != 'A');
+    }
+    CHECK_EQ_U64(seen, sessions - 1);
+}

@@ -1,6 +1,7 @@
 /* registry_test.c - which store a URL names, and what is said when there is none. */
 #include "tests/harness/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "stores/memory.h"
@@ -35,32 +36,54 @@ TEST(the_scheme_names_the_store)
     CHECK(ops == &tn_sqlite_store_ops);
 }
 
+static bool begins(const char *words)
+{
+    return strncmp(line, words, strlen(words)) == 0;
+}
+
+static bool ends(const char *words)
+{
+    return strlen(line) >= strlen(words) && strcmp(line + strlen(line) - strlen(words), words) == 0;
+}
+
+/* Which stores are known beside the first two depends on the build. */
 TEST(an_unknown_scheme_is_refused_with_those_that_are_known)
 {
     const struct tn_store_ops *ops = NULL;
     const char *rest = NULL;
 
     CHECK_EQ_I64(find("sqlit:/x", &ops, &rest), TENURE_E_INVALID);
-    CHECK_STR(line, "'sqlit:/x' names no store; known are sqlite:, memory:; did you mean sqlite:?");
+    CHECK(begins("'sqlit:/x' names no store; known are sqlite:, memory:"));
+    CHECK(ends("; did you mean sqlite:?"));
     CHECK_EQ_I64(find("/var/lib/t.db", &ops, &rest), TENURE_E_INVALID);
-    CHECK_STR(line, "'/var/lib/t.db' names no store; known are sqlite:, memory:; for a file write "
-                    "sqlite:PATH");
-    CHECK_EQ_I64(find("qqq\n:x", &ops, &rest), TENURE_E_INVALID);
-    CHECK_STR(line, "'qqq\\n:x' names no store; known are sqlite:, memory:");
+    CHECK(begins("'/var/lib/t.db' names no store; known are sqlite:, memory:"));
+    CHECK(ends("; for a file write sqlite:PATH"));
+    CHECK_EQ_I64(find("qqqqqqqqqq\n:x", &ops, &rest), TENURE_E_INVALID);
+    CHECK(begins("'qqqqqqqqqq\\n:x' names no store; known are sqlite:, memory:"));
+    CHECK(strstr(line, "did you mean") == NULL);
     CHECK(ops == NULL);
 }
 
+/* Each is built in, or said not to be; none is unknown. */
 TEST(a_scheme_of_other_builds_is_told_apart)
 {
-    static const char *const urls[] = { "etcd://h",  "zookeeper://h", "consul://h",
-                                        "redis://h", "kubernetes://", "dynamodb://t",
-                                        "unix:/x",   "tenured://h",   "postgres://h" };
-    const struct tn_store_ops *ops = NULL;
-    const char *rest = NULL;
+    static const char *const schemes[] = { "etcd",  "zookeeper",  "consul",
+                                           "redis", "kubernetes", "dynamodb",
+                                           "unix",  "tenured",    "postgres" };
+    const struct tn_store_ops *ops;
+    const char *rest;
+    char url[64];
+    char words[64];
 
-    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-        CHECK_EQ_I64(find(urls[i], &ops, &rest), TENURE_E_UNSUPPORTED);
-        CHECK(strstr(line, "is not in this build") != NULL);
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        ops = NULL;
+        (void)snprintf(url, sizeof url, "%s://x", schemes[i]);
+        (void)snprintf(words, sizeof words, "%s: is not in this build of tenure", schemes[i]);
+        int rc = find(url, &ops, &rest);
+        if (rc == 0)
+            CHECK_STR(ops->scheme, schemes[i]);
+        else
+            CHECK_EQ_I64(rc, TENURE_E_UNSUPPORTED);
+        CHECK(rc == 0 || begins(words));
     }
-    CHECK_STR(line, "postgres: is not in this build of tenure; install libpq-dev and build again");
 }

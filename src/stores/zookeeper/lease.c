@@ -21,6 +21,7 @@
 enum { TRIES_MAX = 8 };
 
 static void go(struct tn_zk_lease *lease);
+static void make_parents(struct tn_zk_lease *lease);
 
 /* --- The book of leases ----------------------------------------------------------------------- */
 
@@ -445,6 +446,8 @@ static void hear_look(struct tn_zk_call *call, const struct tn_zk_reply *reply)
     }
     note_parent(lease->name, reply->rc == ZOK ? reply->stat : NULL);
     lease->stage = judge(lease, reply->rc == ZOK ? reply->strings : NULL);
+    if (reply->rc == ZNONODE && lease->stage == TN_ZK_CREATE && !lease->leaving)
+        make_parents(lease);
     if (lease->leaving && !lease->uncertain)
         leave(lease);
     else
@@ -453,26 +456,45 @@ static void hear_look(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 
 /* --- Creating --------------------------------------------------------------------------------- */
 
+/* The znode that a name's own lies in; "" for one below the root. */
+static void folder_of(const struct tn_zk_lease *lease, char *ret_path)
+{
+    tn_zk_path_of(lease->session->store, lease->name->name, NULL, ret_path);
+    *strrchr(ret_path, '/') = '\0';
+}
+
 static void hear_parent(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
+    struct tn_zk_lease *lease = call->lease;
+
     if (reply->rc == ZNOAUTH)
-        call->lease->denied = true;
+        lease->denied = true;
+    if (lease->session != NULL && call->note[0] != '\0' &&
+        (reply->rc == ZOK || reply->rc == ZNODEEXISTS))
+        folder_of(lease, lease->session->store->made);
 }
 
 /* All of them, from the top; those that are there already say so and nothing happens. The calls are
- * answered in this order, before the create that follows. */
+ * answered in this order, before the create that follows. Of a folder that was there a moment ago
+ * only the last one. */
 static void make_parents(struct tn_zk_lease *lease)
 {
     struct tn_zk_store *store = lease->session->store;
     char path[TN_ZK_PATH_MAX];
+    char folder[TN_ZK_PATH_MAX];
 
     lease->denied = false;
+    folder_of(lease, folder);
     tn_zk_path_of(store, lease->name->name, NULL, path);
-    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+    bool made = folder[0] != '\0' && strcmp(folder, store->made) == 0;
+    char *slash = strchr(path + (made ? strlen(folder) : 0) + 1, '/');
+    for (;; slash = strchr(slash + 1, '/')) {
         struct tn_zk_call *call = tn_zk_call_new(lease->session, hear_parent);
         tn_zk_call_for_lease(call, lease);
         if (slash != NULL)
             *slash = '\0';
+        else
+            call->note[0] = 'n'; /* The name's own. */
         tn_zk_call_create(call, path, "", 0, ZOO_PERSISTENT);
         if (slash == NULL)
             return;
@@ -498,6 +520,7 @@ static void hear_create(struct tn_zk_call *call, const struct tn_zk_reply *reply
         lease->tries = 0;
         lease->stage = TN_ZK_LOOK;
     } else if (reply->rc == ZNONODE && lease->tries++ < TRIES_MAX && !lease->denied) {
+        lease->session->store->made[0] = '\0';
         if (!lease->leaving)
             make_parents(lease);
     } else {

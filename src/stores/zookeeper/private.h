@@ -223,7 +223,8 @@ struct tn_zk_store {
     struct tn_zk_session *sessions;
     struct tn_zk_name *names[TN_ZK_BUCKETS];
     size_t name_count, sweep_at;
-    size_t due; /* Names to be looked at. */
+    char made[TN_ZK_PATH_MAX]; /* A znode that is there, most probably. */
+    size_t due;                /* Names to be looked at. */
     struct tn_zk_op *ops, **ops_end;
     struct tn_zk_op *fresh, **fresh_end; /* By lease_next; not started yet. */
     struct tn_zk_call *broken;

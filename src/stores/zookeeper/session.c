@@ -24,7 +24,10 @@
 /* Of sessions that only read. */
 #define READER_TTL TN_SEC(15)
 
-enum { REPLY_MIN = 20 /* A length and a header: the least that a server says. */ };
+enum {
+    ANSWERS_MAX = 64,
+    REPLY_MIN = 20 /* A length and a header: the least that a server says. */
+};
 
 /* --- Handles ---------------------------------------------------------------------------------- */
 
@@ -144,6 +147,13 @@ static void failed(struct tn_zk_session *session, int rc, int error)
         tn_zk_resolve_start(store);
 }
 
+static bool has(int fd, short events)
+{
+    struct pollfd ask = { .fd = fd, .events = events };
+
+    return poll(&ask, 1, 0) == 1 && (ask.revents & events) != 0;
+}
+
 static void hear_poll(uv_poll_t *handle, int status, int events)
 {
     struct tn_zk_session *session = handle->data;
@@ -157,7 +167,11 @@ static void hear_poll(uv_poll_t *handle, int status, int events)
     if ((events & UV_WRITABLE) != 0)
         what |= ZOOKEEPER_WRITE;
     errno = 0;
+    /* The library takes one answer at a time. */
     int rc = zookeeper_process(session->zh, what);
+    for (int i = 0; i < ANSWERS_MAX && rc == ZOK && session->connected && has(session->fd, POLLIN);
+         i++)
+        rc = zookeeper_process(session->zh, ZOOKEEPER_READ);
     if (rc != ZOK && rc != ZNOTHING)
         failed(session, rc, errno);
     session->dirty = true;
@@ -407,9 +421,12 @@ void tn_zk_session_resume(struct tn_zk_session *session)
     session->resume = false;
     if (session->over || !session->connected)
         return;
-    session->ever = true;
     session->failures = 0;
     agree(session);
+    if (!session->ever)
+        session->expires_at +=
+            session->ttl - session->asked; /* Renewals come by what was agreed. */
+    session->ever = true;
     for (struct tn_zk_lease *lease = session->leases, *after; lease != NULL; lease = after) {
         after = lease->session_next;
         tn_zk_lease_resume(lease);
@@ -509,20 +526,13 @@ static struct tn_zk_farewell *make_farewell(struct tn_zk_session *session)
     return farewell;
 }
 
-/* The library writes its last request and waits up to 3 s for room: only where there is room. */
-static bool has_room(int fd)
-{
-    struct pollfd ask = { .fd = fd, .events = POLLOUT };
-
-    return poll(&ask, 1, 0) == 1 && (ask.revents & POLLOUT) != 0;
-}
-
 static void close_handle(struct tn_zk_session *session)
 {
     struct tn_zk_farewell *farewell = NULL;
     bool polite = session->polite && session->connected && session->fd >= 0;
 
-    if (polite && has_room(session->fd))
+    /* The library writes its last request and waits up to 3 s for room: only where there is. */
+    if (polite && has(session->fd, POLLOUT))
         farewell = make_farewell(session);
     else
         hang_up(session);

@@ -230,7 +230,8 @@ static void renew(struct tn_zk_op *op)
     tn_zk_call_prove(call, path);
 }
 
-/* Being connected for the first time is the answer: the session was made by the quorum. */
+/* Being connected for the first time is the answer to the OPEN that began it: the session was made
+ * by the quorum, after that OPEN was sent. */
 static void opened(struct tn_zk_op *op)
 {
     if (!op->session->connected) {
@@ -306,7 +307,8 @@ static void start_op(struct tn_zk_op *op)
         return;
     }
     if (kind == TN_OP_OPEN || kind == TN_OP_RENEW) {
-        op->start = kind == TN_OP_OPEN && !op->session->ever ? opened : renew;
+        /* An OPEN said again may be younger than the session that is being made. */
+        op->start = renew;
         if (is_old(op))
             return;
     } else if (kind == TN_OP_CLOSE) {
@@ -596,7 +598,7 @@ static void shut(struct tn_zk_store *store)
             tn_zk_op_unpin(op);
         }
         for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next)
-            at->polite = false;
+            at->polite = !at->owner; /* Readers have nothing that could be given away early. */
         while (store->sessions != NULL)
             tn_zk_session_drop(store->sessions);
         tn_zk_call_deliver_broken(store);

@@ -1,4 +1,4 @@
-/* zookeeper.h - leases in a ZooKeeper that is already there, in the layout of Curator's latch.
+/* zookeeper.h - leases in a ZooKeeper that is already there, laid out as Curator's LeaderLatch.
  *
  * "zookeeper://[user:password@]host[:port],host[:port].../chroot". docs/stores/zookeeper.md has the
  * layout and the guarantees. */

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# zookeeper_lib.sh - ZooKeeper servers for the live tests; sourced, never run.
+# zookeeper.sh - ZooKeeper servers for the live tests; sourced, never run.
 #
 # zk_need                 skips all that follows, loudly, when a package is missing
 # zk_make NAME PORT [LINE...]  a server's folder and configuration; LINEs are added to it
@@ -7,6 +7,8 @@
 # zk_kill NAME            SIGKILL
 # zk_stop_all             all that were started
 # until_line FILE PATTERN [SECONDS]  within so many seconds (20)
+# campaign ID URL [TTL]   a candidate for the name job; its lines are in $t_dir/ID
+# until_won ID COUNT SECONDS; token_of ID  how often it won, and the last time with which token
 zk_py=$TENURE_ROOT/tests/live/zookeeper.py
 zk_tick=${zk_tick:-200}
 
@@ -110,4 +112,20 @@ end() {
     kill -TERM "$1" 2>/dev/null
     status=0
     wait "$1" || status=$?
+}
+
+campaign() {
+    : >"$t_dir/$1"
+    "$TENURE_BUILD/tenure" elect --store "$2" --ttl "${3:-6s}" --id "$1" job \
+        >"$t_dir/$1" 2>"$t_dir/$1.err" 7>&- &
+}
+won() { grep -c '"event":"won"' "$t_dir/$1"; }
+token_of() { sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/$1" | tail -n 1; }
+until_won() {
+    left=$(($3 * 50))
+    until [ "$(won "$1")" -ge "$2" ]; do
+        left=$((left - 1))
+        [ $left -gt 0 ] || return 1
+        sleep 0.02
+    done
 }

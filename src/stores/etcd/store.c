@@ -1,0 +1,632 @@
+/* store.c - the etcd store: requests, sessions, opening and closing; store.h has the picture.
+ *
+ * Everything that is asked is put into a list and taken from there by the loop, so nothing is
+ * answered from within the call that asks, and what is asked in one turn travels in one write.
+ * What can fail: the server, which each answer tells of; memory, and then the request fails. */
+#include "stores/etcd/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+tenure_ns tn_etcd_now(const struct tn_etcd_store *store)
+{
+    return tn_clock_now(store->base.how.clock);
+}
+
+/* --- Tasks ------------------------------------------------------------------------------------ */
+
+void tn_etcd_fail(struct tn_store_req *req, int status, const char *text)
+{
+    req->status = status;
+    (void)snprintf(req->error, sizeof req->error, "%s", text);
+}
+
+struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_store_req *req)
+{
+    struct tn_etcd_task *task = calloc(1, sizeof *task);
+
+    if (task == NULL) {
+        if (req != NULL) {
+            tn_etcd_fail(req, TENURE_E_NOMEM, "out of memory");
+            req->done(req);
+        }
+        return NULL;
+    }
+    task->store = store;
+    task->req = req;
+    task->give_up_at = req != NULL ? req->give_up_at : tn_etcd_now(store) + store->patience;
+    task->link = &store->tasks;
+    task->next = store->tasks;
+    if (task->next != NULL)
+        task->next->link = &task->next;
+    store->tasks = task;
+    return task;
+}
+
+void tn_etcd_task_end(struct tn_etcd_task *task)
+{
+    struct tn_etcd_bid *bid = task->bid;
+    struct tn_store_req *req = task->req;
+
+    *task->link = task->next;
+    if (task->next != NULL)
+        task->next->link = task->link;
+    free(task);
+    if (bid != NULL)
+        bid->task = NULL;
+    if (req != NULL)
+        req->done(req);
+    if (bid != NULL)
+        tn_etcd_bid_next(bid);
+}
+
+void tn_etcd_task_fail(struct tn_etcd_task *task, const struct tn_etcd_reply *reply)
+{
+    if (task->req != NULL)
+        tn_etcd_fail(task->req, reply->status, reply->text);
+    tn_etcd_task_end(task);
+}
+
+static void no_memory(struct tn_etcd_task *task)
+{
+    if (task->req != NULL)
+        tn_etcd_fail(task->req, TENURE_E_NOMEM, "out of memory");
+    tn_etcd_task_end(task);
+}
+
+void tn_etcd_task_call(struct tn_etcd_task *task, const char *path, const ProtobufCMessage *request,
+                       const ProtobufCMessageDescriptor *type, tn_etcd_answered *answered)
+{
+    task->rpc =
+        tn_etcd_call(&task->store->client, path, request, type, task->give_up_at, answered, task);
+    if (task->rpc == NULL)
+        no_memory(task);
+}
+
+void tn_etcd_task_txn(struct tn_etcd_task *task, const Etcd__TxnRequest *txn,
+                      tn_etcd_answered *answered)
+{
+    tn_etcd_task_call(task, "/etcdserverpb.KV/Txn", &txn->base, &etcd__txn_response__descriptor,
+                      answered);
+}
+
+static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
+{
+    task->req->answer = answer;
+    tn_etcd_task_end(task);
+}
+
+/* --- Sessions --------------------------------------------------------------------------------- */
+
+/* Not negative, which some versions cannot store, and not 0, which asks for any. */
+int64_t tn_etcd_lease_of(const struct tn_secret *secret)
+{
+    struct tn_secret hash;
+    uint64_t id = 0;
+
+    tn_secret_hash(secret, 's', &hash);
+    for (size_t i = 0; i < 8; i++)
+        id = id << 8 | hash.bytes[i];
+    id &= INT64_MAX;
+    return id != 0 ? (int64_t)id : 1;
+}
+
+struct tn_etcd_session *tn_etcd_session_find(struct tn_etcd_store *store,
+                                             const struct tn_secret *secret)
+{
+    struct tn_secret hash;
+
+    tn_secret_hash(secret, 's', &hash);
+    for (struct tn_etcd_session *session = store->sessions; session != NULL;
+         session = session->next)
+        if (tn_secret_equal(&session->hash, &hash))
+            return session;
+    return NULL;
+}
+
+struct tn_etcd_session *tn_etcd_session_get(struct tn_etcd_store *store,
+                                            const struct tn_secret *secret)
+{
+    struct tn_etcd_session *session = tn_etcd_session_find(store, secret);
+
+    if (session == NULL) {
+        session = calloc(1, sizeof *session);
+        if (session == NULL)
+            return NULL;
+        tn_secret_hash(secret, 's', &session->hash);
+        session->lease = tn_etcd_lease_of(secret);
+        session->next = store->sessions;
+        store->sessions = session;
+    }
+    return session;
+}
+
+/* Every bid of the session, of whatever name. */
+static struct tn_etcd_bid *find_bid_of(struct tn_etcd_store *store,
+                                       const struct tn_etcd_session *session)
+{
+    for (size_t i = 0; i < TN_ETCD_BUCKETS; i++)
+        for (struct tn_etcd_name *name = store->names[i]; name != NULL; name = name->next)
+            for (struct tn_etcd_bid *bid = name->bids; bid != NULL; bid = bid->next)
+                if (bid->session == session)
+                    return bid;
+    return NULL;
+}
+
+void tn_etcd_session_drop(struct tn_etcd_store *store, struct tn_etcd_session *session)
+{
+    struct tn_etcd_session **at = &store->sessions;
+    struct tn_etcd_bid *bid;
+
+    if (session == NULL)
+        return;
+    while ((bid = find_bid_of(store, session)) != NULL)
+        tn_etcd_bid_free(bid);
+    for (struct tn_etcd_task *task = store->tasks; task != NULL; task = task->next)
+        if (task->session == session)
+            task->session = NULL;
+    while (*at != session)
+        at = &(*at)->next;
+    *at = session->next;
+    free(session);
+}
+
+static void probed(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+
+    if (reply->status != 0) {
+        tn_etcd_task_fail(task, reply);
+        return;
+    }
+    task->store->permitted = true;
+    end_with(task, TN_ANSWER_OK);
+}
+
+/* Anybody may have a lease. So that somebody without permission is told by the first answer, the
+ * first one waits for a write that never happens: the server asks for permission all the same. */
+static void end_open(struct tn_etcd_task *task)
+{
+    Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
+    Etcd__Compare compare, *compares[1] = { &compare };
+    Etcd__RequestOp op = ETCD__REQUEST_OP__INIT, *ops[1] = { &op };
+    Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
+    char key[TN_ETCD_KEY];
+
+    if (task->store->permitted) {
+        end_with(task, TN_ANSWER_OK);
+        return;
+    }
+    (void)snprintf(key, sizeof key, "%s%%token/", task->store->client.config.prefix);
+    tn_etcd_compare(&compare, key, NULL, INT64_MAX);
+    put.key.data = (uint8_t *)key;
+    put.key.len = strlen(key);
+    op.request_put = &put;
+    txn.n_compare = txn.n_success = 1;
+    txn.compare = compares;
+    txn.success = ops;
+    tn_etcd_task_txn(task, &txn, probed);
+}
+
+static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+    struct tn_store_req *req = task->req;
+
+    task->keeps = false;
+    if (reply->status != 0) {
+        tn_etcd_task_fail(task, reply);
+        return;
+    }
+    const Etcd__LeaseKeepAliveResponse *response = (const void *)reply->message;
+    if (response->ttl <= 0) {
+        tn_etcd_session_drop(task->store, tn_etcd_session_find(task->store, &req->op.session));
+        end_with(task, TN_ANSWER_GONE);
+        return;
+    }
+    req->ttl = TN_SEC(response->ttl);
+    req->held = task->session != NULL ? task->session->held : 0;
+    if (req->op.kind == TN_OP_OPEN)
+        end_open(task);
+    else
+        end_with(task, TN_ANSWER_OK);
+}
+
+static void keep_alive(struct tn_etcd_task *task)
+{
+    task->rpc = NULL;
+    task->keeps = true;
+    if (tn_etcd_keepalive(&task->store->client, tn_etcd_lease_of(&task->req->op.session),
+                          task->give_up_at, kept_alive, task) < 0)
+        no_memory(task);
+}
+
+static void opened(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+
+    if (reply->grpc == TN_GRPC_FAILED_PRECONDITION && reply->status != 0) {
+        keep_alive(task); /* It exists: an earlier attempt has arrived after all. */
+        return;
+    }
+    if (reply->status != 0) {
+        tn_etcd_task_fail(task, reply);
+        return;
+    }
+    const Etcd__LeaseGrantResponse *response = (const void *)reply->message;
+    task->req->ttl = TN_SEC(response->ttl);
+    task->req->held = task->session != NULL ? task->session->held : 0;
+    end_open(task);
+}
+
+/* Whole seconds: a part of one is granted as a whole one, never cut off. */
+static void open_session(struct tn_etcd_task *task)
+{
+    const struct tn_op *op = &task->req->op;
+    Etcd__LeaseGrantRequest request = ETCD__LEASE_GRANT_REQUEST__INIT;
+    struct tn_etcd_session *session = tn_etcd_session_get(task->store, &op->session);
+
+    if (session == NULL) {
+        no_memory(task);
+        return;
+    }
+    session->label_len = op->label_len;
+    if (op->label_len > 0)
+        memcpy(session->label, op->label, op->label_len);
+    session->seq = op->seq;
+    task->session = session;
+    request.id = session->lease;
+    request.ttl = (op->ttl + TN_SEC(1) - 1) / TN_SEC(1);
+    task->rpc =
+        tn_etcd_call(&task->store->client, "/etcdserverpb.Lease/LeaseGrant", &request.base,
+                     &etcd__lease_grant_response__descriptor, task->give_up_at, opened, task);
+    if (task->rpc != NULL)
+        tn_etcd_hurry(task->rpc);
+    else
+        no_memory(task);
+}
+
+static void closed_session(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+
+    if (reply->status != 0 && reply->grpc != TN_GRPC_NOT_FOUND) {
+        tn_etcd_task_fail(task, reply);
+        return;
+    }
+    tn_etcd_session_drop(task->store, tn_etcd_session_find(task->store, &task->req->op.session));
+    end_with(task, reply->status == 0 ? TN_ANSWER_OK : TN_ANSWER_GONE);
+}
+
+static void close_session(struct tn_etcd_task *task)
+{
+    Etcd__LeaseRevokeRequest request = ETCD__LEASE_REVOKE_REQUEST__INIT;
+
+    request.id = tn_etcd_lease_of(&task->req->op.session);
+    tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseRevoke", &request.base,
+                      &etcd__lease_revoke_response__descriptor, closed_session);
+}
+
+/* An attempt that a newer one has overtaken extends nothing. */
+static bool is_overtaken(struct tn_etcd_store *store, struct tn_store_req *req)
+{
+    struct tn_etcd_session *session = tn_etcd_session_find(store, &req->op.session);
+
+    if (session == NULL || (req->op.kind != TN_OP_OPEN && req->op.kind != TN_OP_RENEW))
+        return false;
+    if (req->op.seq <= session->seq) {
+        req->answer = TN_ANSWER_STALE;
+        return true;
+    }
+    if (req->op.kind == TN_OP_RENEW)
+        session->seq = req->op.seq;
+    return false;
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static bool has_name(enum tn_op_kind kind)
+{
+    return kind == TN_OP_ACQUIRE || kind == TN_OP_RELEASE || kind == TN_OP_READ ||
+           kind == TN_OP_REVOKE;
+}
+
+/* False: it is done already. */
+static bool check(struct tn_etcd_store *store, struct tn_store_req *req)
+{
+    const struct tn_op *op = &req->op;
+    const char *why = NULL;
+
+    if (store->closing) {
+        tn_etcd_fail(req, TENURE_E_CLOSED, "the store is closed");
+    } else if (has_name(op->kind) && tn_name_check(op->name, op->name_len, &why) < 0) {
+        tn_etcd_fail(req, TENURE_E_INVALID, why);
+    } else if (op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX) {
+        tn_etcd_fail(req, TENURE_E_INVALID, "the label is longer than 255 bytes");
+    } else if (op->kind == TN_OP_REVOKE || op->kind == TN_OP_RAISE) {
+        tn_etcd_fail(req, TENURE_E_UNSUPPORTED,
+                     "etcd: has no revocation that waits for the holder; stop the holder, or use "
+                     "etcdctl lease revoke once it has stopped");
+    } else if (!is_overtaken(store, req)) {
+        return true;
+    }
+    req->done(req);
+    return false;
+}
+
+static void carry_out(struct tn_etcd_store *store, struct tn_store_req *req)
+{
+    struct tn_etcd_task *task;
+
+    if (!check(store, req))
+        return;
+    if (req->op.kind == TN_OP_ACQUIRE || req->op.kind == TN_OP_RELEASE) {
+        tn_etcd_bid_ask(store, req);
+        return;
+    }
+    task = tn_etcd_task_new(store, req);
+    if (task == NULL)
+        return;
+    task->session = tn_etcd_session_find(store, &req->op.session);
+    if (req->op.kind == TN_OP_OPEN)
+        open_session(task);
+    else if (req->op.kind == TN_OP_RENEW)
+        keep_alive(task);
+    else if (req->op.kind == TN_OP_CLOSE)
+        close_session(task);
+    else
+        tn_etcd_read(task);
+}
+
+static void wake(struct tn_etcd_store *store);
+static void finish_close(struct tn_etcd_store *store);
+
+/* What is there now; what that leads to is the next turn's. */
+static void take_turn(uv_idle_t *idle)
+{
+    struct tn_etcd_store *store = idle->data;
+    struct tn_store_req *req = store->todo, *next;
+    struct tn_etcd_listing *listing = store->lists, *following;
+
+    store->todo = NULL;
+    store->todo_end = &store->todo;
+    store->lists = NULL;
+    store->awake = false;
+    (void)uv_idle_stop(idle);
+    for (; req != NULL; req = next) {
+        next = req->next;
+        carry_out(store, req);
+    }
+    for (; listing != NULL; listing = following) {
+        following = listing->next;
+        tn_etcd_list(listing);
+    }
+    for (size_t i = 0; i < TN_ETCD_BUCKETS && !store->closing; i++)
+        for (struct tn_etcd_name *name = store->names[i]; name != NULL; name = name->next)
+            if (name->look_at == 0)
+                tn_etcd_name_look(name);
+    tn_channel_flush(&store->client.channel);
+    if (store->closing)
+        finish_close(store);
+}
+
+static void wake(struct tn_etcd_store *store)
+{
+    if (store->awake)
+        return;
+    store->awake = true;
+    int rc = uv_idle_start(&store->turn, take_turn);
+    TN_ASSERT(rc == 0);
+}
+
+static void submit(struct tn_store *base, struct tn_store_req *req)
+{
+    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
+
+    req->status = 0;
+    req->error[0] = '\0';
+    req->record = (struct tn_store_record) { 0 };
+    req->answer = TN_ANSWER_OK;
+    req->ttl = 0;
+    req->seen = req->op.seen;
+    req->held = 0;
+    req->more = false;
+    req->next = NULL;
+    req->give_up_at = tn_etcd_now(store) + store->patience;
+    *store->todo_end = req;
+    store->todo_end = &req->next;
+    wake(store);
+}
+
+static int watch(struct tn_store *base, const char *name, bool on)
+{
+    int rc = tn_etcd_watch(base, name, on);
+
+    wake((struct tn_etcd_store *)(void *)base);
+    return rc;
+}
+
+static void list(struct tn_store *base, const char *prefix,
+                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                              const char *error),
+                 void *arg)
+{
+    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
+    struct tn_etcd_listing *listing = calloc(1, sizeof *listing);
+
+    if (listing == NULL) { /* The only answer that comes at once: there is no place for it. */
+        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+        return;
+    }
+    listing->store = store;
+    listing->done = done;
+    listing->arg = arg;
+    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
+    listing->next = store->lists;
+    store->lists = listing;
+    wake(store);
+}
+
+/* --- The client ------------------------------------------------------------------------------- */
+
+static void go_on(struct tn_etcd_store *store, tenure_ns now)
+{
+    bool waits = false;
+
+    for (size_t i = 0; i < TN_ETCD_BUCKETS; i++) {
+        for (struct tn_etcd_name *name = store->names[i], *next; name != NULL; name = next) {
+            next = name->next;
+            for (struct tn_etcd_bid *bid = name->bids, *after; bid != NULL; bid = after) {
+                after = bid->next;
+                waits = waits || bid->due_at != TN_NEVER;
+                tn_etcd_bid_tick(bid, now);
+            }
+            waits = waits || name->look_at != TN_NEVER;
+            if (name->look_at <= now)
+                tn_etcd_name_look(name);
+        }
+    }
+    if (waits)
+        tn_etcd_client_wake(&store->client);
+}
+
+static void ticked(void *arg)
+{
+    struct tn_etcd_store *store = arg;
+    go_on(store, tn_etcd_now(store));
+}
+
+/* Connected again: what was put off is due now. */
+static void ready(void *arg)
+{
+    go_on(arg, TN_NEVER - 1);
+}
+
+/* --- Life and death --------------------------------------------------------------------------- */
+
+static void part_closed(struct tn_etcd_store *store)
+{
+    if (--store->parts > 0)
+        return;
+    void (*on_closed)(void *) = store->on_closed;
+    void *arg = store->closed_arg;
+    free(store);
+    on_closed(arg);
+}
+
+static void turn_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+static void client_closed(void *arg)
+{
+    part_closed(arg);
+}
+
+static void free_names(struct tn_etcd_store *store)
+{
+    for (size_t i = 0; i < TN_ETCD_BUCKETS; i++) {
+        while (store->names[i] != NULL) {
+            struct tn_etcd_name *name = store->names[i];
+            name->watched = 1; /* Stays until its bids have gone. */
+            while (name->bids != NULL)
+                tn_etcd_bid_free(name->bids);
+            name->watched = 0;
+            tn_etcd_name_free_if_unused(name);
+        }
+    }
+    while (store->sessions != NULL) {
+        struct tn_etcd_session *session = store->sessions;
+        store->sessions = session->next;
+        free(session);
+    }
+}
+
+/* The client answers everything that is under way with CLOSED; then nothing is left but memory. */
+static void finish_close(struct tn_etcd_store *store)
+{
+    store->parts = 2;
+    tn_etcd_client_close(&store->client, client_closed);
+    free_names(store);
+    TN_ASSERT(store->tasks == NULL);
+    TN_ASSERT(store->listing == NULL);
+    uv_close((uv_handle_t *)&store->turn, turn_closed);
+}
+
+static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+{
+    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
+
+    store->closing = true;
+    store->on_closed = closed;
+    store->closed_arg = arg;
+    wake(store);
+}
+
+static int open_store(const struct tn_store_open *how, const struct tn_store_ops *ops, bool tls,
+                      struct tn_store **ret_store, struct tn_text *reterr)
+{
+    struct tn_etcd_store *store = calloc(1, sizeof *store);
+
+    if (store == NULL)
+        return TENURE_E_NOMEM;
+    store->base.ops = ops;
+    store->base.how = *how;
+    store->patience = how->patience > 0 ? how->patience : TN_SEC(5);
+    store->todo_end = &store->todo;
+    store->client.clock = how->clock;
+    store->client.patience = store->patience;
+    store->client.ready = ready;
+    store->client.ticked = ticked;
+    store->client.arg = store;
+    int rc = tn_etcd_client_init(&store->client, how->loop, how->rest, tls, reterr);
+    if (rc < 0) {
+        free(store);
+        return rc;
+    }
+    rc = uv_idle_init(how->loop, &store->turn);
+    TN_ASSERT(rc == 0);
+    store->turn.data = store;
+    tn_etcd_client_start(&store->client);
+    *ret_store = &store->base;
+    return 0;
+}
+
+static int open_plain(const struct tn_store_open *how, struct tn_store **ret_store,
+                      struct tn_text *reterr)
+{
+    return open_store(how, &tn_etcd_store_ops, false, ret_store, reterr);
+}
+
+static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store,
+                    struct tn_text *reterr)
+{
+    return open_store(how, &tn_etcds_store_ops, true, ret_store, reterr);
+}
+
+/* The shortest lease that a server with the usual election timeout of a second grants is 2 s.
+ * etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
+ * a change of its own leader from the start: nothing expires early, so there is no slack. */
+#define OPS(scheme_, open_)                                                                  \
+    {                                                                                        \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,             \
+        .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, \
+        .watch = watch, .list = list, .close = close_store                                   \
+    }
+
+const struct tn_store_ops tn_etcd_store_ops = OPS("etcd", open_plain);
+const struct tn_store_ops tn_etcds_store_ops = OPS("etcds", open_tls);
+
+const char *tn_etcd_version(const struct tn_store *base)
+{
+    return ((const struct tn_etcd_store *)(const void *)base)->client.version;
+}
+
+const char *tn_etcd_warning(const struct tn_store *base)
+{
+    return ((const struct tn_etcd_store *)(const void *)base)->client.warning;
+}

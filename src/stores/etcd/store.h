@@ -1,0 +1,198 @@
+/* store.h - what the files of the etcd store share: sessions, names, bids.
+ *
+ * A session is a lease of etcd's whose number is made from the session's secret. A bid is one
+ * term's place in a name's queue: a key under the name, bound to the lease. Because the key is made
+ * of name and lease, a session has one at a time on a name; another term of the same session waits
+ * for it.
+ *
+ *            acquire()           first in line       confirm()
+ *      NEW ------------> QUEUED -----------------> QUEUED --------> HELD
+ *       |  \                ^                                         |
+ *       |   \ key of        | key gone                                | release(), key gone
+ *       |    \ another term |                                         v
+ *       |     +-> BLOCKED --+                 withdraw() -----------> DEAD, or NEW again
+ *
+ * All of it is of the loop's thread. */
+#ifndef TN_STORES_ETCD_STORE_H
+#define TN_STORES_ETCD_STORE_H
+
+#include "base/sha256.h"
+#include "base/time.h"
+#include "etcd.pb-c.h"
+#include "runtime/store.h"
+#include "stores/etcd/client.h"
+#include "stores/etcd/etcd.h"
+
+enum { TN_ETCD_KEY = 800, TN_ETCD_BUCKETS = 1024, TN_ETCD_DEAD = 8 };
+
+struct tn_etcd_session {
+    struct tn_etcd_session *next;
+    struct tn_secret hash; /* Of its secret. */
+    int64_t lease;
+    uint64_t seq;
+    uint32_t held; /* Bids in HELD. */
+    uint32_t label_len;
+    char label[TN_LABEL_MAX + 1];
+};
+
+struct tn_etcd_name {
+    struct tn_etcd_name *next; /* In the bucket. */
+    struct tn_etcd_store *store;
+    struct tn_etcd_bid *bids;
+    unsigned watched;
+    struct tn_etcd_watch watch; /* On the leader's key, or on the name when it is vacant. */
+    struct tn_etcd_rpc *look;
+    tenure_ns look_at; /* When to look (again); TN_NEVER: not needed. */
+    bool told;
+    bool crowded; /* Other names begin with this one: limits do not work. */
+    struct tn_store_record known;
+    uint64_t last_token; /* The highest seen of a holder. */
+    char text[TN_NAME_MAX + 1];
+};
+
+enum tn_etcd_bid_state { TN_BID_NEW, TN_BID_BLOCKED, TN_BID_QUEUED, TN_BID_HELD, TN_BID_DEAD };
+
+struct tn_etcd_bid {
+    struct tn_etcd_bid *next; /* Of the name. */
+    struct tn_etcd_name *name;
+    struct tn_etcd_session *session;
+    struct tn_secret term; /* Hashed. */
+    enum tn_etcd_bid_state state;
+    int64_t created;  /* Create revision of the key, which is the token; 0: there is none. */
+    bool waits;       /* The last acquire asked to be queued. */
+    tenure_ns due_at; /* When to go on by ourselves; TN_NEVER: when something happens. */
+    struct tn_etcd_watch own, before;
+    struct tn_etcd_task *task;               /* The step under way. */
+    struct tn_store_req *queue, **queue_end; /* Requests that wait for it. */
+};
+
+/* One request, or one step that nobody asked for, and the call it waits for. */
+struct tn_etcd_task {
+    struct tn_etcd_task *next, **link;
+    struct tn_etcd_store *store;
+    struct tn_etcd_name *name; /* NULL: the session's. */
+    struct tn_etcd_bid *bid;
+    struct tn_etcd_session *session;
+    struct tn_store_req *req; /* NULL: nobody's. */
+    struct tn_etcd_rpc *rpc;
+    int64_t lease, created;
+    tenure_ns give_up_at;
+    bool keeps; /* Waits for a keepalive. */
+    unsigned tries;
+};
+
+struct tn_etcd_listing {
+    struct tn_etcd_listing *next;
+    struct tn_etcd_store *store;
+    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                 const char *error);
+    void *arg;
+    struct tn_etcd_rpc *rpc;
+    char prefix[TN_NAME_MAX + 1];
+};
+
+struct tn_etcd_store {
+    struct tn_store base;
+    struct tn_etcd_client client;
+    uv_idle_t turn; /* Runs while there is something in @todo or @lists. */
+    struct tn_store_req *todo, **todo_end;
+    struct tn_etcd_listing *lists, *listing; /* To be asked; asked. */
+    struct tn_etcd_task *tasks;
+    struct tn_etcd_session *sessions;
+    struct tn_etcd_name *names[TN_ETCD_BUCKETS];
+    tenure_ns patience;
+    unsigned parts;
+    bool closing, awake;
+    bool permitted; /* The server lets us write below the prefix. */
+    void (*on_closed)(void *arg);
+    void *closed_arg;
+};
+
+/* --- keys.c: the layout ----------------------------------------------------------------------- */
+
+/* The keys of a name: all that are below it, one session's, and where the last token is kept. */
+struct tn_etcd_keys {
+    char base[TN_ETCD_KEY], end[TN_ETCD_KEY]; /* [base, end) */
+    char own[TN_ETCD_KEY];
+    char last[TN_ETCD_KEY];
+};
+
+void tn_etcd_keys(struct tn_etcd_keys *ret_keys, const struct tn_etcd_store *store,
+                  const char *name, int64_t lease);
+
+/* A range of the base, by create revision, ascending or descending. */
+void tn_etcd_range(Etcd__RangeRequest *ret_range, const struct tn_etcd_keys *keys, bool ascending,
+                   int64_t limit, int64_t max);
+void tn_etcd_get(Etcd__RangeRequest *ret_range, const char *key);
+void tn_etcd_compare(Etcd__Compare *ret_compare, const char *key, const char *end, int64_t created);
+
+enum { TN_ETCD_VALUE = TN_LABEL_MAX + 8 + 2 * 16 + 2 };
+size_t tn_etcd_value(char ret_value[TN_ETCD_VALUE], const char *label, size_t label_len,
+                     const struct tn_secret *term);
+
+/* Whose key it is; a value that is not ours is a label, and its term is zero. */
+void tn_etcd_record(const Etcd__KeyValue *kv, struct tn_store_record *ret_record);
+
+/* Whether the key belongs to a candidate for the name itself, not for a longer name. */
+bool tn_etcd_is_bid(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv);
+bool tn_etcd_key_is(const Etcd__KeyValue *kv, const char *key);
+
+/* The first candidate of @range, or NULL; then *@ret_crowded if only others fitted in. */
+const Etcd__KeyValue *tn_etcd_first(const struct tn_etcd_keys *keys,
+                                    const Etcd__RangeResponse *range, bool *ret_crowded);
+
+/* The last token as kept under keys->last; 0: none. */
+uint64_t tn_etcd_last(const Etcd__RangeResponse *range);
+
+/* Answer @number of a transaction, if it is a range; otherwise NULL. */
+const Etcd__RangeResponse *tn_etcd_answer(const Etcd__TxnResponse *txn, size_t number);
+
+/* --- store.c ---------------------------------------------------------------------------------- */
+
+tenure_ns tn_etcd_now(const struct tn_etcd_store *store);
+/* NULL: out of memory. */
+struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_store_req *req);
+/* Ends the task: its request is done with what it has. */
+void tn_etcd_task_end(struct tn_etcd_task *task);
+void tn_etcd_fail(struct tn_store_req *req, int status, const char *text);
+/* Ends the task with the reply's failure. */
+void tn_etcd_task_fail(struct tn_etcd_task *task, const struct tn_etcd_reply *reply);
+void tn_etcd_task_call(struct tn_etcd_task *task, const char *path, const ProtobufCMessage *request,
+                       const ProtobufCMessageDescriptor *type, tn_etcd_answered *answered);
+void tn_etcd_task_txn(struct tn_etcd_task *task, const Etcd__TxnRequest *txn,
+                      tn_etcd_answered *answered);
+struct tn_etcd_session *tn_etcd_session_find(struct tn_etcd_store *store,
+                                             const struct tn_secret *secret);
+/* The same, and if it is not known here it is made: another process may have opened it. */
+struct tn_etcd_session *tn_etcd_session_get(struct tn_etcd_store *store,
+                                            const struct tn_secret *secret);
+int64_t tn_etcd_lease_of(const struct tn_secret *secret);
+/* The lease is gone: forget the session; what waits for it is answered GONE. */
+void tn_etcd_session_drop(struct tn_etcd_store *store, struct tn_etcd_session *session);
+
+/* --- names.c ---------------------------------------------------------------------------------- */
+
+struct tn_etcd_name *tn_etcd_name_find(struct tn_etcd_store *store, const char *text, size_t len,
+                                       bool make);
+void tn_etcd_name_free_if_unused(struct tn_etcd_name *name);
+void tn_etcd_name_look(struct tn_etcd_name *name);
+void tn_etcd_read(struct tn_etcd_task *task);
+/* Completes record.ttl and .remaining of the request from @lease, then ends the task. */
+void tn_etcd_add_ttl(struct tn_etcd_task *task, int64_t lease);
+void tn_etcd_list(struct tn_etcd_listing *listing);
+int tn_etcd_watch(struct tn_store *base, const char *text, bool on);
+/* What a vacant name's record shows, or a held one's. */
+void tn_etcd_fill(struct tn_etcd_name *name, const Etcd__KeyValue *leader, uint64_t last,
+                  struct tn_store_record *ret_record);
+
+/* --- bids.c ----------------------------------------------------------------------------------- */
+
+/* ACQUIRE and RELEASE: at once, or after the one under way. */
+void tn_etcd_bid_ask(struct tn_etcd_store *store, struct tn_store_req *req);
+/* Go on with what is due. */
+void tn_etcd_bid_tick(struct tn_etcd_bid *bid, tenure_ns now);
+void tn_etcd_bid_free(struct tn_etcd_bid *bid);
+/* After a task of the bid has ended: the next request. */
+void tn_etcd_bid_next(struct tn_etcd_bid *bid);
+
+#endif
