@@ -757,7 +757,7 @@ static const char *last_error(const struct tn_pg_store *store)
         return store->work.error;
     return store->work.state == TN_PG_RESOLVING
                ? "postgres: no answer from the name service yet; check the resolver"
-               : "postgres: the server has not answered yet";
+               : "postgres: no answer from the server yet; check host, port and network";
 }
 
 static void shut(struct tn_pg_store *store);
