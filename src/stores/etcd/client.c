@@ -71,7 +71,7 @@ static int outcome_of(int grpc)
 void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *call,
                      struct tn_etcd_reply *ret_reply)
 {
-    static char text[200];
+    char *text = client->said;
     const char *why = call->text;
     int status = outcome_of(call->status);
 
@@ -85,9 +85,10 @@ void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *c
         }
     }
     if (call->status == TN_GRPC_LOST && client->channel.error[0] != '\0')
-        (void)snprintf(text, sizeof text, "%s", client->channel.error);
+        (void)snprintf(text, sizeof client->said, "%s", client->channel.error);
     else
-        (void)snprintf(text, sizeof text, "etcd %s: %s", tn_channel_where(&client->channel), why);
+        (void)snprintf(text, sizeof client->said, "etcd %s: %s", tn_channel_where(&client->channel),
+                       why);
     ret_reply->status = status;
     ret_reply->grpc = call->status;
     ret_reply->message = NULL;

@@ -59,6 +59,7 @@ struct tn_etcd_client {
     char token[512];
     bool authenticating, authenticated;
     char denied[200]; /* Why the server does not let us in. */
+    char said[200];   /* By tn_etcd_explain. */
     char warning[200];
     char version[32];
     bool asked_version;
@@ -121,7 +122,7 @@ void tn_etcd_streams_down(struct tn_etcd_client *client);
 void tn_etcd_streams_close(struct tn_etcd_client *client);
 /* Gives up keepalives that took too long; false: there are none left. */
 bool tn_etcd_streams_tick(struct tn_etcd_client *client, tenure_ns now);
-/* A call's end in our words; @ret_text is good until the next. */
+/* A call's end in our words; its text is good until the next. */
 void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *call,
                      struct tn_etcd_reply *ret_reply);
 bool tn_etcd_is_ready(const struct tn_etcd_client *client);
