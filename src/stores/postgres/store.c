@@ -753,8 +753,11 @@ void tn_pg_kick(struct tn_pg_store *store)
 
 static const char *last_error(const struct tn_pg_store *store)
 {
-    return store->work.error[0] != '\0' ? store->work.error
-                                        : "postgres: the server has not answered yet";
+    if (store->work.error[0] != '\0')
+        return store->work.error;
+    return store->work.state == TN_PG_RESOLVING
+               ? "postgres: no answer from the name service yet; check the resolver"
+               : "postgres: no answer from the server yet; check host, port and network";
 }
 
 static void shut(struct tn_pg_store *store);

@@ -7,8 +7,9 @@
 # Every election has three candidates, one of them behind a proxy. Their commands write down when
 # they act and with which token. No two terms may act at one time, and when the faults are over
 # somebody must lead.
+TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../../.." && pwd)}
 # shellcheck source=tests/harness/lib.sh
-. "${TENURE_ROOT:-$(dirname "$0")/../../..}/tests/harness/lib.sh"
+. "$TENURE_ROOT/tests/harness/lib.sh"
 # shellcheck source=tests/live/postgres.inc
 . "$TENURE_ROOT/tests/live/postgres.inc"
 
