@@ -85,9 +85,10 @@ done >>"$t_dir/beats/\$TENURE_ID.\$TENURE_TOKEN"
 END
 chmod +x "$t_dir/worker"
 
-# candidate ID URL
+# candidate ID URL: in a session of its own. Where one process of a group is stopped and the group
+# loses its parent, the kernel hangs up on all of it, and this script would be part of it.
 candidate() {
-    "$tenure" run --store "$2" --ttl 2s --grace 100ms --id "$1" random -- "$t_dir/worker" \
+    setsid "$tenure" run --store "$2" --ttl 2s --grace 100ms --id "$1" random -- "$t_dir/worker" \
         >>"$t_dir/$1.log" 2>&1 7>&- &
     eval "pid_$1=$!"
 }
