@@ -150,7 +150,8 @@ fault() {
         leader
         kill -STOP "$pid"
         pause
-        kill -CONT "$pid"
+        # Its own group has no parent either: it may have been hung up on.
+        kill -CONT "$pid" 2>/dev/null || candidate "$id" "$url"
         ;;
     8)
         leader
