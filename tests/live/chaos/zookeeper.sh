@@ -1,8 +1,9 @@
 #!/bin/sh
 # zookeeper.sh - a connection to ZooKeeper that is cut both ways, one way, or trickles, and then
 # fifty random faults; the timestamps of the commands show that no two ever ran at once.
+TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../../.." && pwd)}
 # shellcheck source=tests/harness/lib.sh
-. "${TENURE_ROOT:-$(dirname "$0")/../../..}/tests/harness/lib.sh"
+. "$TENURE_ROOT/tests/harness/lib.sh"
 # shellcheck source=tests/harness/zookeeper.sh
 . "$TENURE_ROOT/tests/harness/zookeeper.sh"
 
