@@ -50,7 +50,7 @@ zk_make() {
 zk_pid() { cat "$t_dir/$1/pid"; }
 
 zk_launch() {
-    java -Xmx192m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+    setsid java -Xmx192m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
         -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
         -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar \
         org.apache.zookeeper.server.quorum.QuorumPeerMain "$t_dir/$1/zoo.cfg" \
