@@ -242,7 +242,10 @@ void tn_zk_name_due(struct tn_zk_store *store, struct tn_zk_name *name, bool due
     if (name->due == due)
         return;
     name->due = due;
-    store->due += due ? 1U : -1U;
+    if (due)
+        store->due++;
+    else
+        store->due--;
 }
 
 /* Between turns only: nobody has a pointer to an idle name then. */
