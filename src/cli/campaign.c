@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/duration.h"
 #include "base/time.h"
+#include "cli/reserve.h"
 #include "runner/os.h"
 
 #define RETRY_EVERY TN_MS(250)
@@ -52,6 +53,7 @@ static int open_session(struct tn_campaign *campaign, const struct tn_campaign_w
 int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,
                      const struct tn_campaign_words *words)
 {
+    tn_reserve_for_libuv();
     *campaign = (struct tn_campaign) { .verb = verb,
                                        .name = name,
                                        .wait = words->wait,

@@ -23,6 +23,9 @@
 /* A store that tells of grants is asked only in case of a bug, or a lost message. */
 #define QUEUE_POLL TN_SEC(600)
 
+/* A session that the store did not close is closed again after this. */
+#define SAY_AGAIN TN_MS(50)
+
 struct tn_driver_req {
     struct tn_store_req req;
     struct tn_request request;
@@ -105,7 +108,7 @@ static void arm_timer(struct tn_driver *driver)
     tenure_ns at = tn_candidate_wake_at(&driver->candidate);
 
     if (driver->closing)
-        at = driver->close_by;
+        at = driver->close_by < driver->say_again_at ? driver->close_by : driver->say_again_at;
     if (at == driver->timer_at || driver->closed)
         return;
     driver->timer_at = at;
@@ -282,7 +285,13 @@ static void send_request(void *arg, const struct tn_request *request)
         driver->host->raise(driver->arg, request);
         return;
     }
+    if (request->kind == TN_OP_CLOSE) {
+        driver->last_word = *request;
+        driver->say_again_at = TN_NEVER;
+    }
     struct tn_driver_req *req = calloc(1, sizeof *req + strlen(name) + 1);
+    if (req == NULL && request->kind == TN_OP_CLOSE)
+        driver->say_again_at = now(driver) + SAY_AGAIN;
     if (req == NULL)
         return; /* Lost, as a message may be: it is repeated in time. */
     memcpy(req->name, name, strlen(name));
@@ -388,7 +397,10 @@ static void done(struct tn_store_req *store_req)
     unlink_req(req);
     if (req->request.kind == TN_OP_CLOSE && !driver->closed) {
         driver->close_status = store_req->status;
-        driver->close_by = 0;
+        if (store_req->status == 0)
+            driver->close_by = 0;
+        else
+            driver->say_again_at = now(driver) + SAY_AGAIN;
     }
     if (store_req->status != TENURE_E_CLOSED) {
         note_health(driver, store_req);
@@ -579,6 +591,8 @@ static void hear_timer(uv_poll_t *poll, int status, int events)
     tn_driver_lock(driver);
     driver->timer_at = 0;
     tn_driver_tick(driver);
+    if (driver->closing && now(driver) >= driver->say_again_at)
+        send_request(driver, &driver->last_word);
     tn_driver_unlock(driver);
     work(driver);
 }
@@ -622,6 +636,7 @@ int tn_driver_init(struct tn_driver *driver, uv_loop_t *loop, const struct tn_pl
                                    .bucket_count = 16,
                                    .timer_at = TN_NEVER,
                                    .close_by = TN_NEVER,
+                                   .say_again_at = TN_NEVER,
                                    .timer = -1 };
     struct tn_text text;
     tn_text_init(&text, driver->label, sizeof driver->label);

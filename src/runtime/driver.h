@@ -70,6 +70,8 @@ struct tn_driver {
     bool nudged, closing, closed;
     tenure_ns close_by;
     int close_status;
+    struct tn_request last_word; /* CLOSE; said again when the store did not take it. */
+    tenure_ns say_again_at;
     bool answered; /* The store ever did. */
     int error;     /* Of the last operation; 0: it was answered. */
     char error_text[200];

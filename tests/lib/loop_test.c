@@ -199,3 +199,14 @@ TEST(a_child_that_a_callback_forked_is_inert)
     CHECK(tenure_token(election) != 0);
     CHECK_EQ_I64(tenure_close(tenure), 0);
 }
+
+TEST(a_close_that_failed_is_said_again)
+{
+    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    struct tenure_election *election = stage_campaign(tenure, "job", 0, listener_new());
+
+    CHECK(stage_leads(election, true));
+    stage_spoil_next(TN_OP_CLOSE);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+    CHECK_EQ_U64(stage_sent(TN_OP_CLOSE), 2);
+}

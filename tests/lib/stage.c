@@ -157,6 +157,8 @@ static struct {
     void *host_arg;
     struct kept kept[1000];
     unsigned kept_count;
+    unsigned spoil; /* Bits. */
+    void (*done)(struct tn_store_req *req);
 } between = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 const char *stage_url(void)
@@ -222,6 +224,21 @@ static struct tn_store_req *take_kept(struct tn_store *store, bool all)
     return req;
 }
 
+/* It reaches the store, but the answer says that it did not. */
+static void answer_spoiled(struct tn_store_req *req)
+{
+    req->done = between.done;
+    req->status = TENURE_E_UNAVAILABLE;
+    req->done(req);
+}
+
+void stage_spoil_next(enum tn_op_kind kind)
+{
+    (void)pthread_mutex_lock(&between.lock);
+    between.spoil = 1u << kind;
+    (void)pthread_mutex_unlock(&between.lock);
+}
+
 static void submit(struct tn_store *store, struct tn_store_req *req)
 {
     struct tn_store_req *late;
@@ -229,6 +246,11 @@ static void submit(struct tn_store *store, struct tn_store_req *req)
     (void)pthread_mutex_lock(&between.lock);
     between.sent[req->op.kind]++;
     bool lost = is_lost(req);
+    if (between.spoil & 1u << req->op.kind) {
+        between.spoil = 0;
+        between.done = req->done;
+        req->done = answer_spoiled;
+    }
     if (lost)
         between.kept[between.kept_count++] = (struct kept) { store, req };
     (void)pthread_mutex_unlock(&between.lock);

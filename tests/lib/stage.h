@@ -69,6 +69,9 @@ unsigned stage_sent(enum tn_op_kind kind);
  * kept reach the store with the first request after they are no longer to be lost. */
 void stage_lose(const char *id, unsigned kinds);
 
+/* The next request of @kind is answered as if it had failed. */
+void stage_spoil_next(enum tn_op_kind kind);
+
 /* The store that was opened last tells, on its own, that @label leads @name with @token. */
 void stage_tell(const char *name, uint64_t token, const char *label);
 
