@@ -417,6 +417,7 @@ static void make_url(const char *base)
 {
     static unsigned number;
 
+    CHECK(base != NULL);
     folder[0] = '\0';
     (void)snprintf(url, sizeof url, "%s", base);
     if (strcmp(base, "memory:") == 0) {
