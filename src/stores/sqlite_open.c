@@ -89,7 +89,7 @@ static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE;
 
-    int rc = sqlite3_open_v2(store->path, &store->db, flags, NULL);
+    int rc = sqlite3_open_v2(store->path, &store->db, flags, tn_sqlite_vfs());
     if (rc == SQLITE_OK)
         rc = configure(store);
     if (rc == SQLITE_OK)

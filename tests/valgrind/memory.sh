@@ -77,7 +77,7 @@ verb 0 release job --token "$token"
 verb 0 acquire other
 
 t_case "run, elect and watch"
-# A valgrind that does not know pidfds yet lets no guardian start: 69. Nothing may be lost then, too.
+# A valgrind that does not know pidfds lets no guardian start: 69. Nothing may be lost then, too.
 for words in true "sh -c true" "$t_dir/no-such-command"; do
     # shellcheck disable=SC2086 # Words are meant to be split.
     checked "$tenure" run job -- $words
