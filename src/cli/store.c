@@ -16,6 +16,8 @@
 #include "base/assert.h"
 #include "base/duration.h"
 #include "base/time.h"
+#include "base/url.h"
+#include "stores/registry.h"
 
 /* A lease as JSON: name and label, each byte of them escaped, and the rest. */
 enum { LINE = 4096 };
@@ -38,8 +40,10 @@ int tn_cli_store_fail(const char *verb, int error, const char *text)
 static int path_of(const char *verb, const char *url, bool create, char *ret_path)
 {
     static const char scheme[] = "sqlite:";
+    const struct tn_store_ops *ops;
+    const char *rest;
     char buf[TN_CLI_LINE_MAX];
-    char reason[256];
+    char reason[256], shown[256];
     struct tn_text text;
     struct tn_text error;
     int rc = TENURE_E_INVALID;
@@ -47,14 +51,18 @@ static int path_of(const char *verb, const char *url, bool create, char *ret_pat
     tn_text_init(&error, reason, sizeof reason);
     if (strncmp(url, scheme, sizeof scheme - 1) == 0)
         rc = tn_sqlite_path(url + sizeof scheme - 1, create, ret_path, &error);
-    else
+    else if (tn_store_find(url, &ops, &rest, &error) == 0)
+        tn_text_add(&error, "is for run, elect and watch NAME; here write sqlite:PATH");
+    else {
+        tn_text_init(&error, reason, sizeof reason);
         tn_text_add(&error, "is not a store that this tenure knows; write sqlite:PATH");
+    }
     if (rc == 0)
         return -1;
     tn_text_init(&text, buf, sizeof buf);
     if (rc == TENURE_E_INVALID) {
         tn_text_add(&text, "--store: ");
-        tn_cli_quote(&text, url);
+        tn_cli_quote(&text, tn_url_public(url, shown, sizeof shown));
         tn_text_add(&text, " ");
     }
     tn_text_add(&text, reason);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/url.h"
 #include "stores/memory.h"
 #include "stores/sqlite.h"
 #ifdef TENURE_ETCD
@@ -25,9 +26,6 @@ static const struct tn_store_ops *const built[] = {
 #endif
 #if TENURE_POSTGRES
     &tn_postgres_store_ops,  &tn_postgresql_store_ops,
-#endif
-#ifdef TENURE_ETCD
-    &tn_etcd_store_ops,      &tn_etcds_store_ops,
 #endif
 #ifdef TENURE_ZOOKEEPER
     &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
@@ -66,8 +64,11 @@ enum { ABSENT = sizeof absent / sizeof absent[0] };
 
 static void quote(struct tn_text *text, const char *url)
 {
+    char shown[256];
+
+    (void)tn_url_public(url, shown, sizeof shown);
     tn_text_add(text, "'");
-    tn_text_escape(text, url, strlen(url));
+    tn_text_escape(text, shown, strlen(shown));
     tn_text_add(text, "'");
 }
 

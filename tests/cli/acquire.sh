@@ -409,4 +409,11 @@ for verb in acquire renew release status list; do
     t_refute "no secret on a command line" grep -qe '--secret [0-9a-f$"]' "$t_out"
 done
 
+t_case "no password of a URL is repeated"
+for verb in "status x" list "acquire x" watch; do
+    # shellcheck disable=SC2086 # Words are meant to be split.
+    t_run timeout 10 "$tenure" $verb --store 'postgres://joe:hunter2@127.0.0.1:1/db'
+    t_check "$verb: 64" [ "$t_status" -eq 64 ]
+    t_refute "$verb: $(cat "$t_err")" grep -q hunter2 "$t_err"
+done
 t_done

@@ -87,3 +87,17 @@ TEST(a_scheme_of_other_builds_is_told_apart)
         CHECK(rc == 0 || begins(words));
     }
 }
+
+TEST(each_scheme_is_known_once)
+{
+    static const char *const schemes[] = { " sqlite:", " memory:",   " etcd:",
+                                           " etcds:",  " postgres:", " zookeeper:" };
+    const struct tn_store_ops *ops = NULL;
+    const char *rest = NULL;
+
+    CHECK_EQ_I64(find("qqqqqqqqqq:x", &ops, &rest), TENURE_E_INVALID);
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        const char *first = strstr(line, schemes[i]);
+        CHECK(first == NULL || strstr(first + 1, schemes[i]) == NULL);
+    }
+}
