@@ -94,17 +94,20 @@ int tn_campaign_signals(struct tn_campaign *campaign, bool all)
 void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t extra_count,
                       tenure_ns at)
 {
-    struct pollfd fds[3 + EXTRA_MOST] = {
+    struct pollfd fds[4 + EXTRA_MOST] = {
         { .fd = campaign->signals, .events = POLLIN },
         { .fd = campaign->timer, .events = POLLIN },
         { .fd = tenure_fd(campaign->tenure), .events = POLLIN },
+        /* A reader that is gone shows without a write. */
+        { .fd = campaign->prints ? STDOUT_FILENO : -1, .events = 0 },
     };
 
     TN_ASSERT(extra_count <= EXTRA_MOST);
     for (size_t i = 0; i < extra_count; i++)
-        fds[3 + i] = (struct pollfd) { .fd = extra[i], .events = POLLIN };
+        fds[4 + i] = (struct pollfd) { .fd = extra[i], .events = POLLIN };
     tn_timer_arm(campaign->timer, at);
-    (void)poll(fds, (nfds_t)(3 + extra_count), -1);
+    (void)poll(fds, (nfds_t)(4 + extra_count), -1);
+    campaign->unheard = (fds[3].revents & (POLLERR | POLLHUP)) != 0;
     int count = tenure_dispatch(campaign->tenure);
     TN_ASSERT(count >= 0);
 }

@@ -33,6 +33,8 @@ struct tn_campaign {
     bool answered; /* Set by the verb with the first event: the store answers, or says why not. */
     struct tenure *tenure;
     int signals, timer;
+    bool prints;  /* Set by the verb: standard output is all that it is for, */
+    bool unheard; /* and nobody reads it any more. */
 };
 
 #define TN_CAMPAIGN_OPTIONS(words_)                                                           \

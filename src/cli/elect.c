@@ -93,6 +93,8 @@ static int loop(struct elect *elect)
     while (elect->status < 0) {
         tn_campaign_poll(&elect->campaign, NULL, 0, give_up_at(elect));
         hear_signals(elect);
+        if (elect->status < 0 && elect->campaign.unheard)
+            elect->status = TN_EXIT_IO;
         if (elect->status < 0 && tn_boottime() >= give_up_at(elect))
             elect->status = tn_campaign_not_acquired(&elect->campaign);
     }
@@ -151,6 +153,7 @@ int tn_cli_elect(int argc, char **argv)
     status = tn_campaign_open(&elect.campaign, "elect", elect.name, &words);
     if (status < 0)
         status = tn_campaign_signals(&elect.campaign, false);
+    elect.campaign.prints = true;
     if (status < 0)
         status = start_campaign(&elect);
     if (status < 0)

@@ -131,6 +131,8 @@ static int loop(struct watch *watch)
         tn_campaign_poll(&watch->campaign, NULL, 0, watch->look_at);
         while (read(watch->campaign.signals, &info, sizeof info) == (ssize_t)sizeof info)
             watch->status = TN_EXIT_OK;
+        if (watch->status < 0 && watch->campaign.unheard)
+            watch->status = TN_EXIT_IO;
         if (watch->status < 0 && tn_boottime() >= watch->look_at)
             watch->status = look(watch);
     }
@@ -141,6 +143,7 @@ static int start(struct watch *watch, const struct tn_campaign_words *words)
 {
     int status = tn_campaign_open(&watch->campaign, "watch", watch->name, words);
 
+    watch->campaign.prints = true;
     if (status < 0)
         status = tn_campaign_signals(&watch->campaign, false);
     if (status >= 0)
