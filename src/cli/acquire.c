@@ -1,17 +1,15 @@
 /* acquire.c - `tenure acquire NAME`: takes a lease that belongs to no process and lives its TTL.
  *
- * Happy path: one transaction opens a session and takes the name; token and secret are printed.
- * With --wait it queues, first come, first served, and asks again when the store's bell rings, when
- * the holder's time is over, and often enough to stay alive in the queue: each question renews.
+ * Happy path: a session of its own is opened, the name is taken, and token and secret are printed;
+ * the session stays behind, for whoever knows the secret. With --wait it queues, first come, first
+ * served, and asks again when the store has news, when the holder's time is over, and often enough
+ * to stay alive in the queue.
  * What can fail: the name is held for the whole wait (75), the store for the whole wait (69). A
  * waiter that is told to end, and one whose output is lost, takes back what it has. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/duration.h"
@@ -22,9 +20,10 @@
 
 #define WAIT_MAX TN_SEC(30 * 24 * 3600)
 
-/* Without a bell; and at least this long between two questions. */
+/* In a store that does not tell, and after a failure; and at least this long between two questions
+ * that come from the holder's time being over. */
 #define POLL_EVERY TN_MS(250)
-#define POLL_LEAST TN_MS(2)
+#define POLL_LEAST TN_MS(20)
 
 static const char about[] =
     "Takes a lease for a script. It belongs to no process: it lives its TTL and has to be renewed\n"
@@ -43,13 +42,11 @@ static const char after[] =
 struct request {
     struct tn_op op;
     tenure_ns ttl;
-    tenure_ns renew_at; /* From then on a question also renews; others write nothing. */
+    tenure_ns agreed;   /* What the store made of it. */
+    tenure_ns renew_at; /* 0: there is no session yet. */
     tenure_ns wait;
     bool json;
-    int bell; /* -1: none. */
     char id[TN_LABEL_MAX + 1];
-    sigset_t signals; /* Those that end a wait. */
-    sigset_t before;  /* The mask to wait with. */
 };
 
 /* --- What was asked for --------------------------------------------------------------------- */
@@ -97,26 +94,22 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
         status = tn_cli_label("acquire", id, request->id);
     if (status >= 0)
         return status;
-    op->label = request->id;
-    op->label_len = (uint32_t)strlen(request->id);
     op->name_len = (uint32_t)strlen(op->name);
     return -1;
 }
 
 /* --- The answer ----------------------------------------------------------------------------- */
 
-static int take_back(struct tn_cli_store *store, const struct request *request)
+/* The session ends, and what it has or waits for with it. */
+static void take_back(struct tn_cli_store *store, const struct request *request)
 {
-    struct tn_op op = request->op;
-    struct tn_sqlite_result result;
+    struct tn_op op = { .kind = TN_OP_CLOSE, .session = request->op.session };
+    struct tn_store_req req;
 
-    op.kind = TN_OP_RELEASE;
-    op.token = 0;
-    return tn_cli_step(store, &op, &result);
+    (void)tn_cli_ask(store, &op, &req);
 }
 
-static int granted(struct tn_cli_store *store, const struct request *request,
-                   const struct tn_sqlite_result *result)
+static int granted(struct tn_cli_store *store, const struct request *request, uint64_t token)
 {
     char secret[TN_SECRET_TEXT];
     const struct tn_op *op = &request->op;
@@ -125,16 +118,17 @@ static int granted(struct tn_cli_store *store, const struct request *request,
     if (request->json)
         printf("{\"granted\":true,\"name\":\"%s\",\"token\":%" PRIu64 ",\"secret\":\"%s\","
                "\"ttl_ms\":%" PRId64 "}\n",
-               op->name, result->lease.token, secret, request->ttl / TN_MS(1));
+               op->name, token, secret, request->agreed / TN_MS(1));
     else
-        printf("TENURE_TOKEN=%" PRIu64 "\nTENURE_SECRET=%s\n", result->lease.token, secret);
+        printf("TENURE_TOKEN=%" PRIu64 "\nTENURE_SECRET=%s\n", token, secret);
     /* Nobody knows the secret: nobody could give the lease back. main tells of the lost output. */
     if (fflush(stdout) != 0 || ferror(stdout))
-        (void)take_back(store, request);
+        take_back(store, request);
     return TN_EXIT_OK;
 }
 
-static int not_granted(const struct request *request, const struct tn_sqlite_lease *lease)
+static int tell_holder(const struct tn_cli_store *store, const struct request *request,
+                       const struct tn_store_record *lease)
 {
     char buf[TN_CLI_LINE_MAX];
     char json[8 * TN_LABEL_MAX];
@@ -151,50 +145,44 @@ static int not_granted(const struct request *request, const struct tn_sqlite_lea
         return TN_EXIT_NOT_ACQUIRED;
     }
     tn_cli_quote(&text, lease->label);
-    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, "acquire",
-                       "%s is held by %s, token %" PRIu64 ", for another %s unless renewed",
-                       request->op.name, buf, lease->token,
-                       tn_cli_duration(remaining, lease->remaining));
+    tn_text_addf(&text, ", token %" PRIu64, lease->token);
+    if ((store->ops->caps & TN_STORE_LINGERS) != 0) /* Nobody but who waits can tell. */
+        tn_text_addf(&text, "; if it is dead, that shows to --wait %s or longer",
+                     tn_cli_duration(remaining, lease->ttl));
+    else if (lease->ttl > 0)
+        tn_text_addf(&text, ", for another %s unless renewed",
+                     tn_cli_duration(remaining, lease->remaining));
+    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, "acquire", "%s is held by %s", request->op.name, buf);
+}
+
+/* The place is given up, and the holder told; an answer to who waits need not say all of it. */
+static int not_granted(struct tn_cli_store *store, const struct request *request,
+                       const struct tn_store_record *known)
+{
+    struct tn_op read = { .kind = TN_OP_READ,
+                          .name = request->op.name,
+                          .name_len = request->op.name_len };
+    struct tn_store_req req;
+    const struct tn_store_record *holder = known;
+
+    if (request->wait > 0 && tn_cli_ask(store, &read, &req) == 0 && req.record.held)
+        holder = &req.record;
+    take_back(store, request);
+    return tell_holder(store, request, holder);
 }
 
 /* --- Waiting -------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t caught;
-
-static void catch (int number)
-{
-    caught = number;
-}
-
-/* From here on the signals that end a program arrive only while it waits. */
-static void catch_signals(struct request *request)
-{
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action = { .sa_handler = catch };
-    struct sigaction old;
-
-    (void)sigemptyset(&request->signals);
-    (void)sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        /* nohup and a shell's background jobs ignore some; that stays so. */
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
-            (void)sigaddset(&request->signals, numbers[i]);
-            (void)sigaction(numbers[i], &action, NULL);
-        }
-    }
-    (void)sigprocmask(SIG_BLOCK, &request->signals, &request->before);
-}
-
 static int end_by_signal(struct tn_cli_store *store, const struct request *request)
 {
     struct sigaction action = { .sa_handler = SIG_DFL };
-    int number = caught;
+    int number = tn_cli_caught(store);
 
-    (void)take_back(store, request);
+    take_back(store, request);
+    tn_cli_store_close(store);
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL);
     (void)raise(number);
-    (void)sigprocmask(SIG_UNBLOCK, &request->signals, NULL);
     return 128 + number;
 }
 
@@ -203,77 +191,82 @@ static tenure_ns least(tenure_ns a, tenure_ns b)
     return a < b ? a : b;
 }
 
-/* Until the bell rings, a signal arrives, or @span is over. */
-static void pause_for(const struct request *request, tenure_ns span)
-{
-    struct pollfd bell = { .fd = request->bell, .events = POLLIN };
-
-    if (request->bell < 0)
-        span = least(span, POLL_EVERY);
-    if (span < POLL_LEAST)
-        span = POLL_LEAST;
-    struct timespec timeout = { .tv_sec = span / TN_SEC(1), .tv_nsec = span % TN_SEC(1) };
-    (void)ppoll(&bell, 1, &timeout, &request->before);
-}
-
 static int fresh_secrets(struct request *request)
 {
     int rc = tn_random_secret(&request->op.session);
     if (rc == 0)
         rc = tn_random_secret(&request->op.term);
+    request->renew_at = 0;
     return rc < 0 ? tn_cli_store_fail("acquire", rc, "the kernel gives no random numbers") : -1;
 }
 
-/* Ask once. Returns the error code, and its line in @reterr. When the bell rings, all waiters ask:
- * only a question that writes nothing is cheap enough for that. */
-static int ask(struct tn_cli_store *store, struct request *request,
-               struct tn_sqlite_result *ret_result, struct tn_text *reterr)
+/* The session as it should be: there, and with a full TTL when it is time. */
+static int keep_session(struct tn_cli_store *store, struct request *request,
+                        struct tn_store_req *ret_req)
 {
     tenure_ns now = tn_clock_now(&store->clock);
-    bool renews = now >= request->renew_at;
+    struct tn_op op = { .kind = request->renew_at == 0 ? TN_OP_OPEN : TN_OP_RENEW,
+                        .session = request->op.session,
+                        .ttl = request->ttl,
+                        .label = request->id,
+                        .label_len = (uint32_t)strlen(request->id) };
 
-    reterr->len = 0;
-    reterr->truncated = false;
-    reterr->buf[0] = '\0';
-    if (request->bell >= 0)
-        tn_sqlite_watch_drain(request->bell);
-    request->op.ttl = renews ? request->ttl : 0;
-    int rc = tn_sqlite_step(store->sqlite, &request->op, ret_result, reterr);
-    if (rc == 0 && renews)
-        request->renew_at = now + request->ttl / 3;
+    ret_req->answer = TN_ANSWER_OK;
+    if (request->renew_at > now)
+        return 0;
+    int rc = tn_cli_ask(store, &op, ret_req);
+    if (rc == 0 && ret_req->answer == TN_ANSWER_OK) {
+        request->agreed = ret_req->ttl;
+        request->renew_at = now + ret_req->ttl / 3;
+    }
     return rc;
 }
 
-/* What to do about @result while there is time @left: wait for *@ret_next and ask again (-1), or
+/* What to do about the answer while there is time @left: wait for *@ret_next and ask again (-1), or
  * end with the exit status. */
 static int judge(struct tn_cli_store *store, struct request *request,
-                 const struct tn_sqlite_result *result, tenure_ns left, tenure_ns *ret_next)
+                 const struct tn_store_req *req, tenure_ns left, tenure_ns *ret_next)
 {
-    int status;
-
-    switch (result->answer) {
+    switch (req->answer) {
     case TN_ANSWER_GRANTED:
-        if (request->op.ttl > 0)
-            return granted(store, request, result);
-        request->renew_at = 0; /* The holder is to have a full TTL. */
-        *ret_next = 0;
-        return -1;
-    case TN_ANSWER_HELD:
-        return not_granted(request, &result->lease);
+        return granted(store, request, req->record.token);
     case TN_ANSWER_FULL:
         return tn_cli_store_fail("acquire", TENURE_E_FULL, "the store has no more tokens");
+    case TN_ANSWER_HELD:
     case TN_ANSWER_QUEUED:
-        *ret_next = least(*ret_next, result->lease.remaining);
-        if (left > 0)
-            return -1;
-        status = take_back(store, request);
-        return status >= 0 ? status : not_granted(request, &result->lease);
+        if (left <= 0 || request->wait <= 0)
+            return not_granted(store, request, &req->record);
+        if (req->record.remaining > 0)
+            *ret_next = least(*ret_next, req->record.remaining + POLL_LEAST);
+        if (req->answer == TN_ANSWER_HELD || (store->ops->caps & TN_STORE_TELLS) == 0)
+            *ret_next = least(*ret_next, POLL_EVERY);
+        return -1;
     default:
         /* This process slept so long that its place, or its unheard grant, has expired. */
-        request->renew_at = 0;
         *ret_next = 0;
         return fresh_secrets(request);
     }
+}
+
+/* Ask once: for the session if need be, then for the name. A grant that came while waiting is to
+ * last a full TTL from when it is printed. */
+static int ask(struct tn_cli_store *store, struct request *request, struct tn_store_req *ret_req)
+{
+    int rc = keep_session(store, request, ret_req);
+
+    if (rc < 0 || ret_req->answer != TN_ANSWER_OK)
+        return rc;
+    tenure_ns opened = request->renew_at;
+    rc = tn_cli_ask(store, &request->op, ret_req);
+    if (rc < 0 || ret_req->answer != TN_ANSWER_GRANTED || request->wait == 0 ||
+        opened - request->agreed / 3 >= tn_clock_now(&store->clock) - POLL_EVERY)
+        return rc;
+    struct tn_store_req renewal;
+    request->renew_at = 1;
+    rc = keep_session(store, request, &renewal);
+    if (rc < 0 || renewal.answer != TN_ANSWER_OK)
+        *ret_req = renewal;
+    return rc;
 }
 
 /* Without a wait this asks once. The wait ends with a last question, so that a grant that came in
@@ -281,33 +274,47 @@ static int judge(struct tn_cli_store *store, struct request *request,
 static int campaign(struct tn_cli_store *store, struct request *request)
 {
     tenure_ns end = store->start + request->wait;
-    char buf[TN_CLI_LINE_MAX];
-    struct tn_text error;
 
-    tn_text_init(&error, buf, sizeof buf);
     for (;;) {
-        struct tn_sqlite_result result = { .answer = TN_ANSWER_GONE };
-        int rc = ask(store, request, &result, &error);
+        struct tn_store_req req = { .answer = TN_ANSWER_GONE };
+        int rc = ask(store, request, &req);
         tenure_ns now = tn_clock_now(&store->clock);
         tenure_ns next = rc < 0 ? POLL_EVERY : request->renew_at - now;
         bool again = rc == TENURE_E_UNAVAILABLE || rc == TENURE_E_TIMEOUT;
 
-        if (caught != 0)
+        if (tn_cli_caught(store) != 0)
             return end_by_signal(store, request);
-        if (rc < 0 && (now >= end || !again))
-            return tn_cli_store_fail("acquire", rc, buf);
-        int status = rc < 0 ? -1 : judge(store, request, &result, end - now, &next);
+        if (rc < 0 && (now >= end || !again)) {
+            if (request->renew_at != 0 || tenure_error_unknown(rc))
+                take_back(store, request); /* It may have happened all the same. */
+            return tn_cli_store_fail("acquire", rc, req.error);
+        }
+        int status = rc < 0 ? -1 : judge(store, request, &req, end - now, &next);
         if (status >= 0)
             return status;
-        if (next > 0)
-            pause_for(request, least(next, end - now));
+        tn_cli_pause(store, least(now + next, end));
     }
+}
+
+/* The TTL may be below what the engine grants, or above: then it must say so, not change it. */
+static int check_store(struct tn_cli_store *store, const struct request *request)
+{
+    char limit[TN_DURATION_TEXT];
+
+    int status = tn_cli_check_scripts(store);
+    if (status < 0 && request->ttl < store->ops->ttl_min)
+        status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "--ttl: %s: takes %s or more",
+                             store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_min));
+    else if (status < 0 && request->ttl > store->ops->ttl_max)
+        status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "--ttl: %s: takes %s or less",
+                             store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_max));
+    return status;
 }
 
 int tn_cli_acquire(int argc, char **argv)
 {
-    struct request request = { .op = { .kind = TN_OP_ACQUIRE }, .ttl = TN_SEC(15), .bell = -1 };
-    struct tn_cli_store store = { .sqlite = NULL };
+    struct request request = { .op = { .kind = TN_OP_ACQUIRE }, .ttl = TN_SEC(15) };
+    struct tn_cli_store store = { .ask = NULL };
     const char *url = NULL;
 
     int status = read_arguments(&request, &url, argc, argv);
@@ -317,14 +324,15 @@ int tn_cli_acquire(int argc, char **argv)
         status = tn_cli_store_open("acquire", url, true, request.wait, &store);
     if (status >= 0)
         return status;
-    if (request.wait > 0) {
-        request.op.wait = true;
-        catch_signals(&request);
-        request.bell = tn_sqlite_watch(store.sqlite);
+    status = check_store(&store, &request);
+    if (status < 0 && request.wait > 0) {
+        request.op.wait = (store.ops->caps & TN_STORE_QUEUES) != 0;
+        tn_cli_catch_signals(&store);
+        if (!request.op.wait)
+            (void)tn_cli_watch_name(&store, request.op.name); /* Without it, polls do. */
     }
-    status = campaign(&store, &request);
-    if (request.bell >= 0)
-        (void)close(request.bell);
+    if (status < 0)
+        status = campaign(&store, &request);
     tn_cli_store_close(&store);
     return status;
 }

@@ -5,39 +5,73 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "base/time.h"
 #include "cli/store.h"
 
 /* Names need no escaping: tn_name_check has seen them. */
-static void print_done(const struct tn_cli_word *word, const struct tn_op *op,
-                       const struct tn_sqlite_result *result)
+static void print_done(const struct tn_cli_word *word, const struct tn_op *op, tenure_ns ttl)
 {
     printf("{\"%s\":true,\"name\":\"%s\",\"token\":%" PRIu64, word->participle, op->name,
            op->token);
     if (word->kind == TN_OP_RENEW)
-        printf(",\"ttl_ms\":%" PRId64, result->ttl / TN_MS(1));
+        printf(",\"ttl_ms\":%" PRId64, ttl / TN_MS(1));
     printf("}\n");
+}
+
+/* Whose the term is, by the record: a renewal is the session's, and says nothing of the name; and
+ * a session that is gone says nothing of whether it ever was. */
+static int look(struct tn_cli_store *store, const struct tn_op *op, enum tn_answer done,
+                enum tn_answer *answer)
+{
+    struct tn_op read = { .kind = TN_OP_READ, .name = op->name, .name_len = op->name_len };
+    struct tn_store_req req;
+    struct tn_secret hash;
+
+    int status = tn_cli_step(store, &read, &req);
+    if (status >= 0)
+        return status;
+    tn_secret_hash(&op->term, 't', &hash);
+    if (!req.record.held || req.record.token != op->token || tn_cli_is_revoked(store, op->token))
+        *answer = TN_ANSWER_STALE;
+    else if (*answer != done || !tn_secret_equal(&req.record.term, &hash))
+        *answer = TN_ANSWER_DENIED;
+    return -1;
 }
 
 static int say(const struct tn_cli_word *word, struct tn_cli_store *store, const struct tn_op *op,
                bool json)
 {
-    struct tn_sqlite_result result = { .answer = TN_ANSWER_STALE };
+    struct tn_store_req req;
 
-    int status = store->sqlite != NULL ? tn_cli_step(store, op, &result) : -1;
+    int status = tn_cli_step(store, op, &req);
+    enum tn_answer answer = req.answer;
+    if (status < 0 && (word->kind == TN_OP_RENEW || answer == TN_ANSWER_GONE))
+        status = look(store, op, word->done, &answer);
     if (status >= 0)
         return status;
-    if (result.answer == word->done) {
+    if (answer == word->done) {
         if (json)
-            print_done(word, op, &result);
+            print_done(word, op, req.ttl);
         return TN_EXIT_OK;
     }
-    if (result.answer == TN_ANSWER_DENIED)
+    if (answer == TN_ANSWER_DENIED)
         return tn_cli_fail(TN_EXIT_DENIED, word->verb, "%s: the secret is not the holder's",
                            op->name);
     return tn_cli_fail(TN_EXIT_STALE, word->verb,
                        "%s: token %" PRIu64 " is over: expired, released or superseded", op->name,
                        op->token);
+}
+
+/* Where a silent session stays, it is closed; elsewhere it ends by itself, and until then the same
+ * release can be said again. */
+static void tidy_up(struct tn_cli_store *store, const struct tn_op *op)
+{
+    struct tn_op close = { .kind = TN_OP_CLOSE, .session = op->session };
+    struct tn_store_req req;
+
+    if (store->ask != NULL && (store->ops->caps & TN_STORE_LINGERS) != 0)
+        (void)tn_cli_ask(store, &close, &req);
 }
 
 int tn_cli_say(const struct tn_cli_word *word, int argc, char **argv)
@@ -73,7 +107,11 @@ int tn_cli_say(const struct tn_cli_word *word, int argc, char **argv)
     if (status >= 0)
         return status;
     op.name_len = (uint32_t)strlen(op.name);
-    status = say(word, &store, &op, json);
+    status = tn_cli_check_scripts(&store);
+    if (status < 0)
+        status = say(word, &store, &op, json);
+    if (status == TN_EXIT_OK && op.kind == TN_OP_RELEASE)
+        tidy_up(&store, &op);
     tn_cli_store_close(&store);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "stores/registry.h"
 
 #ifndef TENURE_VERSION
 #error "the build defines TENURE_VERSION"
@@ -76,6 +77,20 @@ static int show_help(void)
     return TN_EXIT_OK;
 }
 
+static int show_version(void)
+{
+    char words[2][1024];
+    struct tn_text built, left_out;
+
+    tn_text_init(&built, words[0], sizeof words[0]);
+    tn_text_init(&left_out, words[1], sizeof words[1]);
+    tn_store_catalogue(&built, &left_out);
+    printf("tenure %s\nstores: %s\n", TENURE_VERSION, words[0]);
+    if (words[1][0] != '\0')
+        printf("left out, with what they need to be built: %s\n", words[1]);
+    return TN_EXIT_OK;
+}
+
 /* tenure help [VERB] */
 static int run_help(int argc, char **argv)
 {
@@ -104,10 +119,8 @@ static int run(int argc, char **argv)
         return run_help(argc - 1, argv + 1);
     if (is_either(argv[1], "--help", "-h"))
         return show_help();
-    if (is_either(argv[1], "--version", "-V")) {
-        printf("tenure %s\n", TENURE_VERSION);
-        return TN_EXIT_OK;
-    }
+    if (is_either(argv[1], "--version", "-V"))
+        return show_version();
     const struct verb *verb = find_verb(argv[1]);
     if (verb == NULL)
         return unknown_verb(argv[1]);

@@ -15,15 +15,13 @@ static const char after[] =
 
 static int show(struct tn_cli_store *store, const char *name, bool json)
 {
-    struct tn_sqlite_result result = { 0 };
+    struct tn_store_req req;
     struct tn_op op = { .kind = TN_OP_READ, .name = name, .name_len = (uint32_t)strlen(name) };
 
-    int status = store->sqlite != NULL ? tn_cli_step(store, &op, &result) : -1;
+    int status = tn_cli_step(store, &op, &req);
     if (status >= 0)
         return status;
-    /* A name that was never asked for has no row. */
-    (void)snprintf(result.lease.name, sizeof result.lease.name, "%s", name);
-    tn_cli_lease_print(&result.lease, json);
+    tn_cli_lease_print(name, &req.record, json);
     return TN_EXIT_OK;
 }
 

@@ -8,25 +8,30 @@
 #include "cli/cli.h"
 #include "core/lease_table.h"
 #include "core/plan.h"
-#include "stores/sqlite.h"
+#include "runtime/store.h"
 
 /* Both halves of a term's secret as one word: 64 hexadecimal digits. */
 enum { TN_SECRET_TEXT = 65 };
 
+struct tn_ask; /* The store on a loop of its own. */
+
 struct tn_cli_store {
     const char *verb;
-    struct tn_clock clock;
-    tenure_ns start;          /* When it was asked for. */
-    struct tn_sqlite *sqlite; /* NULL: there is none yet, nothing was ever held. */
+    struct tn_clock clock; /* The store borrows it: do not move. */
+    tenure_ns start;       /* When it was asked for. */
+    const struct tn_store_ops *ops;
+    struct tn_ask *ask; /* NULL: there is none yet, nothing was ever held. */
 };
 
-#define TN_STORE(target_)                     \
-    TN_STRING("store", 's', (target_), "URL", \
-              "$TENURE_STORE, else sqlite:", "where the leases are: sqlite:PATH")
+#define TN_STORE(target_)                                                    \
+    TN_STRING("store", 's', (target_), "URL", "$TENURE_STORE, else sqlite:", \
+              "where the leases are; 'tenure --version' lists the kinds")
+
+/* --- ask.c: the store ------------------------------------------------------------------------- */
 
 /* Open the store that @url, else TENURE_STORE names; without both, or as "sqlite:", the file
- * tenure/tenure.db in the user's state directory. With @create a missing file is made, and a store
- * that is unavailable is tried again for @wait; without, a missing file is no error. */
+ * tenure/tenure.db in the user's state directory. With @create what is missing is made, and a store
+ * that is unavailable is tried again for @wait; without, a missing one is no error. */
 int tn_cli_store_open(const char *verb, const char *url, bool create, tenure_ns wait,
                       struct tn_cli_store *ret_store);
 void tn_cli_store_close(struct tn_cli_store *store);
@@ -34,9 +39,29 @@ void tn_cli_store_close(struct tn_cli_store *store);
 /* Say what @error and @text are about; returns the exit status. */
 int tn_cli_store_fail(const char *verb, int error, const char *text);
 
-/* One operation. */
-int tn_cli_step(struct tn_cli_store *store, const struct tn_op *op,
-                struct tn_sqlite_result *ret_result);
+/* One operation, and its answer. tn_cli_ask returns the request's status and says nothing. */
+int tn_cli_step(struct tn_cli_store *store, const struct tn_op *op, struct tn_store_req *ret_req);
+int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_store_req *ret_req);
+
+/* The store has told that the term of @token was taken away. */
+bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token);
+
+/* All names that begin with @prefix; the array is the caller's to free. Returns 0 or the error. */
+int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
+                    struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr);
+
+/* Until the store has news, a signal that is caught arrives, or @until. */
+void tn_cli_pause(struct tn_cli_store *store, tenure_ns until);
+/* From here on those that end a program are only noted. */
+void tn_cli_catch_signals(struct tn_cli_store *store);
+int tn_cli_caught(const struct tn_cli_store *store);
+/* Let changes of @name be news. Returns 0 or an error code. */
+int tn_cli_watch_name(struct tn_cli_store *store, const char *name);
+
+/* Refuse a store in which a lease cannot outlive the process that takes it. */
+int tn_cli_check_scripts(struct tn_cli_store *store);
+
+/* --- store.c: words and answers --------------------------------------------------------------- */
 
 /* The one word that must be a name. */
 int tn_cli_name(const struct tn_command *command, const char **ret_name);
@@ -65,7 +90,7 @@ struct tn_cli_word {
 int tn_cli_say(const struct tn_cli_word *word, int argc, char **argv);
 
 /* One line about one lease; as JSON the object of `status --json`. */
-void tn_cli_lease_print(const struct tn_sqlite_lease *lease, bool json);
+void tn_cli_lease_print(const char *name, const struct tn_store_record *record, bool json);
 
 /* All names that begin with @prefix, as `list` shows them. */
 int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json);

@@ -14,8 +14,10 @@
 #include "cli/campaign.h"
 #include "cli/events.h"
 
-/* How soon a name is seen that nobody ever campaigned for before. */
+/* How soon a name is seen that nobody ever campaigned for before; later in a store that takes long
+ * to list them, so that looking is at most a fiftieth of what it does. */
 #define LOOK_EVERY TN_SEC(1)
+#define LOOK_SHARE 50
 
 static const char about[] =
     "Shows who leads NAME, then every change; without a name, of all names.\n";
@@ -104,22 +106,30 @@ static int observe_new(struct watch *watch, const char *name)
     return observe(watch, name);
 }
 
-/* Look for names that are new. */
-static int look(struct watch *watch)
+/* Look for names that are new. At first an error counts; a store that does not answer later may do
+ * so the next time, and is not asked while the session's own requests fail. */
+static int look(struct watch *watch, bool first)
 {
-    struct tn_sqlite_lease *leases = NULL;
+    struct tn_store_lease *leases = NULL;
     size_t count = 0;
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;
+    tenure_ns began = tn_boottime();
     int status = -1;
 
-    watch->look_at = tn_boottime() + LOOK_EVERY;
     tn_text_init(&error, buf, sizeof buf);
-    /* A store that does not answer now may do so the next time. */
-    int rc = tn_sqlite_list(watch->store.sqlite, "", &leases, &count, &error);
+    watch->look_at = began + LOOK_EVERY;
+    if (!first && tenure_health(watch->campaign.tenure, NULL) != 0)
+        return -1;
+    int rc = tn_cli_list_ask(&watch->store, "", &leases, &count, &error);
+    if (first && rc < 0)
+        return tn_cli_store_fail("watch", rc, buf);
     for (size_t i = 0; rc == 0 && status < 0 && i < count; i++)
         status = observe_new(watch, leases[i].name);
     free(leases);
+    tenure_ns took = tn_boottime() - began;
+    if (took > LOOK_EVERY / LOOK_SHARE)
+        watch->look_at = began + took * LOOK_SHARE;
     return status;
 }
 
@@ -134,7 +144,7 @@ static int loop(struct watch *watch)
         if (watch->status < 0 && watch->campaign.unheard)
             watch->status = TN_EXIT_IO;
         if (watch->status < 0 && tn_boottime() >= watch->look_at)
-            watch->status = look(watch);
+            watch->status = look(watch, false);
     }
     return watch->status;
 }
@@ -151,7 +161,7 @@ static int start(struct watch *watch, const struct tn_campaign_words *words)
     if (watch->name != NULL)
         return observe(watch, watch->name);
     status = tn_cli_store_open("watch", words->url, true, 0, &watch->store);
-    return status < 0 ? look(watch) : status;
+    return status < 0 ? look(watch, true) : status;
 }
 
 static int finish(struct watch *watch, int status)

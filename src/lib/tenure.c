@@ -5,7 +5,6 @@
  * tenure_close gives the leases back and joins them. What can fail: opening, told by a code; later
  * the store, told by tenure_health and by what becomes of the terms. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,11 +18,9 @@
 #include "base/assert.h"
 #include "base/duration.h"
 #include "lib/private.h"
+#include "runtime/loop.h"
 #include "runtime/timer.h"
 #include "stores/registry.h"
-
-/* What a handle on an embedded store takes, and a few for the store's own moments. */
-#define DESCRIPTORS 20
 
 /* Callbacks in one tenure_dispatch, so that a loop of the application's gets its turn. */
 #define DISPATCH_MOST 1000
@@ -320,25 +317,6 @@ int tenure_close(struct tenure *tenure)
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-/* libuv ends the process when it finds none for its own pipes, and others fail in ways that do not
- * say why. So look first. */
-static int check_descriptors(struct tn_text *text)
-{
-    int fds[DESCRIPTORS];
-    int count = 0;
-
-    while (count < DESCRIPTORS && (fds[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
-        count++;
-    int error = errno;
-    for (int i = 0; i < count; i++)
-        (void)close(fds[i]);
-    if (count == DESCRIPTORS)
-        return 0;
-    tn_text_addf(text, "too few descriptors are left: %s; %d are needed, see ulimit -n",
-                 strerror(error), DESCRIPTORS);
-    return TENURE_E_UNAVAILABLE;
-}
-
 static int open_shared(struct tenure *tenure)
 {
     void *page = mmap(NULL, sizeof *tenure->shared, PROT_READ | PROT_WRITE,
@@ -511,7 +489,7 @@ static int open_all(const char *url, const struct tenure_options *options,
     struct tenure *tenure = tenure_new(options->flags);
     if (tenure == NULL)
         return TENURE_E_NOMEM;
-    rc = check_descriptors(text);
+    rc = tn_loop_check(text);
     if (rc == 0)
         rc = open_shared(tenure);
     if (rc == 0)

@@ -13,6 +13,11 @@
  *          <------- revoked() --
  *          -- close() ---------> ... closed()  what is pending is done first, with TENURE_E_CLOSED
  *
+ * A session belongs to whoever knows its secret, also in another process (unless the store is
+ * BOUND or LOCAL): `tenure acquire` opens one and is gone, `renew` and `release` come later. They
+ * cannot know how often it was renewed, so they say OPEN and RENEW with the number 0, which is
+ * newer than all before.
+ *
  * Names are those of tn_name_check, labels any bytes up to TN_LABEL_MAX. */
 #ifndef TN_RUNTIME_STORE_H
 #define TN_RUNTIME_STORE_H
@@ -39,6 +44,9 @@ enum tn_store_caps {
     TN_STORE_TELLS = 1 << 1,    /* A queued acquire hears of its grant; no poll is needed. */
     TN_STORE_OBSERVED = 1 << 2, /* Expires nothing: vacancy comes from an observer. */
     TN_STORE_ADVISORY = 1 << 3, /* Can lose an acknowledged grant. Otherwise the class is strict. */
+    TN_STORE_BOUND = 1 << 4,    /* A session ends with its process: no lease for scripts. */
+    TN_STORE_LOCAL = 1 << 5,    /* Lives in this process: no other sees what is in it. */
+    TN_STORE_LINGERS = 1 << 6,  /* A silent session stays until it is in somebody's way. */
 };
 
 /* A name as others may know it. */

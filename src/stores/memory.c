@@ -805,7 +805,7 @@ static int open_store(const struct tn_store_open *how, struct tn_store **ret_sto
 
 const struct tn_store_ops tn_memory_store_ops = {
     .scheme = "memory",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LOCAL,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,

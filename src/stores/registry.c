@@ -133,6 +133,17 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
     return refuse(url, len, reterr);
 }
 
+void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out)
+{
+    for (size_t i = 0; i < BUILT; i++)
+        tn_text_addf(ret_built, "%s%s", i > 0 ? ", " : "", built[i]->scheme);
+    for (size_t i = 0; i < ABSENT; i++) {
+        tn_text_addf(ret_left_out, "%s%s", i > 0 ? ", " : "", absent[i].scheme);
+        if (absent[i].packages != NULL)
+            tn_text_addf(ret_left_out, " (%s)", absent[i].packages);
+    }
+}
+
 int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,
                   struct tn_text *reterr)
 {

@@ -152,8 +152,9 @@ unset TENURE_STORE
 for words in "acquire" "acquire a//b" "acquire a b" "acquire ../x" "acquire a --ttl 15" \
     "acquire a --ttl 999ms" "acquire a --ttl 25h" "acquire a --ttl 1s --rho 0.4" \
     "acquire a --wait 5" "status a//b" "list a//b" "list /" "renew a --token 1" \
-    "acquire a -s frob:x" "acquire a -s etcd://h" "acquire a -s sqlite://host/x" \
-    "acquire a -s $t_dir/x.db" "acquire a -s sqlite:$t_dir/"; do
+    "acquire a -s frob:x" "acquire a -s etcd://:x" "acquire a -s sqlite://host/x" \
+    "acquire a -s $t_dir/x.db" "acquire a -s sqlite:$t_dir/" "acquire a -s memory:" \
+    "status a -s memory:" "list -s memory:" "watch -s memory:"; do
     # shellcheck disable=SC2086 # Words are meant to be split.
     TENURE_SECRET='' t_run "$tenure" $words
     t_check "$words: exit status is 64, not $t_status" [ "$t_status" -eq 64 ]
@@ -413,7 +414,7 @@ t_case "no password of a URL is repeated"
 for verb in "status x" list "acquire x" watch; do
     # shellcheck disable=SC2086 # Words are meant to be split.
     t_run timeout 10 "$tenure" $verb --store 'postgres://joe:hunter2@127.0.0.1:1/db'
-    t_check "$verb: 64" [ "$t_status" -eq 64 ]
+    t_check "$verb: 69" [ "$t_status" -eq 69 ]
     t_refute "$verb: $(cat "$t_err")" grep -q hunter2 "$t_err"
 done
 t_done

@@ -35,7 +35,8 @@ t_case "version"
 for word in --version -V; do
     t_run "$tenure" "$word"
     t_check "exit status" [ "$t_status" -eq 0 ]
-    t_check "one line" grep -Eqx 'tenure [0-9]+\.[0-9]+\.[0-9]+' "$t_out"
+    t_check "the version" grep -Eqx 'tenure [0-9]+\.[0-9]+\.[0-9]+' "$t_out"
+    t_check "the stores" grep -Eq '^stores: sqlite, memory' "$t_out"
 done
 
 t_case "an unknown verb is answered with the nearest one"

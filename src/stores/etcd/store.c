@@ -317,11 +317,11 @@ static bool is_overtaken(struct tn_etcd_store *store, struct tn_store_req *req)
 
     if (session == NULL || (req->op.kind != TN_OP_OPEN && req->op.kind != TN_OP_RENEW))
         return false;
-    if (req->op.seq <= session->seq) {
+    if (req->op.seq != 0 && req->op.seq <= session->seq) {
         req->answer = TN_ANSWER_STALE;
         return true;
     }
-    if (req->op.kind == TN_OP_RENEW)
+    if (req->op.kind == TN_OP_RENEW && req->op.seq != 0)
         session->seq = req->op.seq;
     return false;
 }

@@ -37,6 +37,8 @@ CREATE TABLE tenure.lease (
     token bigint NOT NULL,                    -- Of the present or the last term.
     session bigint,                           -- NULL: free.
     term uuid,                                -- A hash of the present or the last term's secret.
+    released_token bigint,                    -- What was given back last, so that it can be said
+    released_term uuid,                       -- again, also when its session is over.
     queued boolean NOT NULL DEFAULT false,    -- The holder had waited, and may not know yet.
     revoked boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 70);
@@ -172,6 +174,8 @@ BEGIN
     IF a_token <> 0 AND l.token <> a_token THEN
         RETURN 'stale';
     ELSIF held AND l.session = a_num AND l.term = a_term THEN
+        UPDATE tenure.lease x SET released_token = l.token, released_term = a_term
+            WHERE x.name = a_name;
         PERFORM tenure.vacate(a_name);
         RETURN 'released';
     ELSIF a_token = 0 OR (NOT held AND l.term = a_term) THEN
@@ -254,7 +258,10 @@ BEGIN
     END IF;
     IF a_kind = 'acquire' OR a_kind = 'release' THEN
         SELECT s.num INTO me FROM tenure.session s WHERE s.secret = a_secret;
-        IF NOT FOUND THEN
+        IF a_kind = 'release' AND EXISTS (SELECT 1 FROM tenure.lease l WHERE l.name = a_name
+                AND l.released_token = a_token AND l.released_term = a_term) THEN
+            said := 'released';               -- Said again, after the session or the next grant.
+        ELSIF me IS NULL THEN
             said := 'gone';
         ELSIF a_kind = 'acquire' THEN
             said := tenure.do_acquire(me, a_term, a_name, a_wait);
@@ -284,8 +291,9 @@ DECLARE
     said text := 'ok';
 BEGIN
     PERFORM tenure.endure();
-    UPDATE tenure.session s SET beat = s.beat + 1, seq = a_seq
-        WHERE s.secret = a_secret AND s.seq < a_seq RETURNING s.* INTO me;
+    -- Number 0 is newer than all before.
+    UPDATE tenure.session s SET beat = s.beat + 1, seq = greatest(a_seq, s.seq)
+        WHERE s.secret = a_secret AND (s.seq < a_seq OR a_seq = 0) RETURNING s.* INTO me;
     IF NOT FOUND THEN
         SELECT s.* INTO me FROM tenure.session s WHERE s.secret = a_secret;
         said := CASE WHEN FOUND THEN 'stale' ELSE 'gone' END;
@@ -400,4 +408,4 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         WHERE starts_with(l.name, a_prefix) AND l.token > 0 ORDER BY l.name;
 $$;
 
-COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 1';
+COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 2';

@@ -20,7 +20,7 @@
 #include "stores/postgres/private.h"
 #include "stores/postgres/schema.h"
 
-#define SCHEMA_COMMENT "tenure schema 1"
+#define SCHEMA_COMMENT "tenure schema 2"
 
 #define VERSION_LEAST 110000
 
@@ -805,9 +805,8 @@ static const char *find_fault(const struct tn_op *op)
         return "postgres: no such operation";
     if (op->label_len > TN_LABEL_MAX)
         return "the label is too long";
-    if ((op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW) &&
-        (op->seq == 0 || op->seq >= INT64_MAX))
-        return "the sequence number is missing";
+    if (op->seq >= INT64_MAX)
+        return "the sequence number is out of range";
     if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
         return "the TTL is out of range";
     if (named && tn_name_check(op->name, op->name_len, &reason) < 0)
@@ -968,7 +967,8 @@ static int open_store(const struct tn_store_open *how, struct tn_store **ret_sto
 
 #define OPS(scheme_, caps_)                                                                 \
     {                                                                                       \
-        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | (caps_),            \
+        .scheme = (scheme_),                                                                \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | (caps_),              \
         .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit, \
         .watch = watch_name, .list = list_names, .close = close_store                       \
     }

@@ -664,7 +664,7 @@ static int open_store(const struct tn_store_open *how, struct tn_store **ret_sto
 
 const struct tn_store_ops tn_zookeeper_store_ops = {
     .scheme = "zookeeper",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_BOUND,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,
@@ -686,7 +686,7 @@ static int refuse_tls(const struct tn_store_open *how, struct tn_store **ret_sto
 
 const struct tn_store_ops tn_zookeepers_store_ops = {
     .scheme = "zookeepers",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_BOUND,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = refuse_tls,

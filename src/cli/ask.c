@@ -1,0 +1,318 @@
+/* ask.c - a store behind the verbs, asked step by step; store.h has the contract.
+ *
+ * Happy path: the store that the URL names is opened on a loop of its own, which runs only while an
+ * answer is waited for. What can fail: the URL (64, and nothing is made), and the store (69, or 77
+ * when it is not ours to use). Each answer comes within the store's patience, or its failure. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/assert.h"
+#include "base/sha256.h"
+#include "base/time.h"
+#include "cli/reserve.h"
+#include "cli/store.h"
+#include "runtime/loop.h"
+#include "stores/registry.h"
+
+#define RETRY_EVERY TN_MS(250)
+#define PATIENCE TN_SEC(5)
+
+/* libuv's clock stands still in suspend: no turn of the loop lasts longer than this. */
+#define TURN_MOST TN_SEC(1)
+
+struct tn_ask {
+    struct tn_store *store;
+    uv_loop_t loop;
+    uv_timer_t timer;
+    uv_signal_t signals[3];
+    bool catches[3];
+    bool creates;
+    bool woken;
+    bool closed;
+    int caught;
+    uint64_t revoked;
+};
+
+int tn_cli_store_fail(const char *verb, int error, const char *text)
+{
+    int status = TN_EXIT_UNAVAILABLE;
+
+    if (error == TENURE_E_DENIED)
+        status = TN_EXIT_DENIED;
+    else if (error == TENURE_E_INVALID)
+        status = TN_EXIT_USAGE;
+    return tn_cli_fail(status, verb, "%s", text[0] != '\0' ? text : tenure_strerror(error));
+}
+
+/* --- News ----------------------------------------------------------------------------------- */
+
+static void hear_granted(void *arg, const char *name, const struct tn_secret *term, uint64_t token)
+{
+    (void)name;
+    (void)term;
+    (void)token;
+    ((struct tn_ask *)arg)->woken = true; /* Whoever waits asks again, and is told. */
+}
+
+static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
+{
+    (void)name;
+    (void)record;
+    ((struct tn_ask *)arg)->woken = true;
+}
+
+static void hear_revoked(void *arg, const char *name, uint64_t token)
+{
+    (void)name;
+    ((struct tn_ask *)arg)->revoked = token;
+}
+
+static const struct tn_store_host host = { hear_granted, hear_changed, hear_revoked };
+
+static void hear_signal(uv_signal_t *handle, int number)
+{
+    ((struct tn_ask *)handle->data)->caught = number;
+}
+
+static void hear_timer(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+/* --- Opening and closing -------------------------------------------------------------------- */
+
+static int open_once(struct tn_ask *ask, const char *url, const struct tn_clock *clock,
+                     struct tn_text *reterr)
+{
+    const struct tn_store_ops *ops;
+    struct tn_store_open how = { .url = url,
+                                 .loop = &ask->loop,
+                                 .clock = clock,
+                                 .host = &host,
+                                 .arg = ask,
+                                 .create = ask->creates,
+                                 .patience = PATIENCE };
+
+    int rc = tn_store_find(url, &ops, &how.rest, reterr);
+    if (rc == 0 && (ops->caps & TN_STORE_LOCAL) != 0) {
+        tn_text_addf(
+            reterr,
+            "%s: lives in one process and is gone with it; for this verb name a store that "
+            "others see, such as sqlite:PATH",
+            ops->scheme);
+        return TENURE_E_INVALID;
+    }
+    return rc < 0 ? rc : ops->open(&how, &ask->store, reterr);
+}
+
+static struct tn_ask *ask_new(struct tn_text *reterr)
+{
+    struct tn_ask *ask = calloc(1, sizeof *ask);
+
+    tn_reserve_for_libuv();
+    if (ask == NULL)
+        tn_text_add(reterr, "out of memory");
+    else if (tn_loop_check(reterr) < 0 || uv_loop_init(&ask->loop) != 0) {
+        if (reterr->len == 0)
+            tn_text_add(reterr, "no memory or descriptors for a loop");
+        free(ask);
+        ask = NULL;
+    }
+    if (ask == NULL)
+        return NULL;
+    (void)uv_timer_init(&ask->loop, &ask->timer);
+    return ask;
+}
+
+static void hear_closed(void *arg)
+{
+    ((struct tn_ask *)arg)->closed = true;
+}
+
+static void ask_free(struct tn_ask *ask)
+{
+    if (ask->store != NULL)
+        ask->store->ops->close(ask->store, hear_closed, ask);
+    while (ask->store != NULL && !ask->closed)
+        (void)uv_run(&ask->loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&ask->timer, NULL);
+    for (int i = 0; i < 3; i++)
+        if (ask->catches[i])
+            uv_close((uv_handle_t *)&ask->signals[i], NULL);
+    (void)uv_run(&ask->loop, UV_RUN_DEFAULT);
+    int rc = uv_loop_close(&ask->loop);
+    TN_ASSERT(rc == 0);
+    free(ask);
+}
+
+int tn_cli_store_open(const char *verb, const char *url, bool create, tenure_ns wait,
+                      struct tn_cli_store *ret_store)
+{
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    *ret_store = (struct tn_cli_store) { .verb = verb };
+    if (url == NULL)
+        url = getenv("TENURE_STORE");
+    tn_text_init(&error, buf, sizeof buf);
+    int rc = tn_clock_init(&ret_store->clock);
+    if (rc < 0)
+        return tn_cli_store_fail(verb, rc, "/proc does not tell which boot this is");
+    ret_store->start = tn_clock_now(&ret_store->clock);
+    struct tn_ask *ask = ask_new(&error);
+    if (ask == NULL)
+        return tn_cli_store_fail(verb, TENURE_E_UNAVAILABLE, buf);
+    ask->creates = create;
+    for (;;) {
+        tn_text_init(&error, buf, sizeof buf);
+        rc = open_once(ask, url, &ret_store->clock, &error);
+        if (rc != TENURE_E_UNAVAILABLE ||
+            tn_clock_now(&ret_store->clock) - ret_store->start >= wait)
+            break;
+        tn_clock_pause(RETRY_EVERY);
+    }
+    if (rc == 0) {
+        ret_store->ask = ask;
+        ret_store->ops = ask->store->ops;
+        return -1;
+    }
+    ask_free(ask);
+    return rc == TENURE_E_NOT_HELD && !create ? -1 : tn_cli_store_fail(verb, rc, buf);
+}
+
+void tn_cli_store_close(struct tn_cli_store *store)
+{
+    if (store->ask != NULL)
+        ask_free(store->ask);
+    store->ask = NULL;
+}
+
+/* --- Asking --------------------------------------------------------------------------------- */
+
+static void hear_done(struct tn_store_req *req)
+{
+    req->done = NULL;
+}
+
+int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_store_req *ret_req)
+{
+    struct tn_ask *ask = store->ask;
+
+    *ret_req = (struct tn_store_req) { .op = *op, .done = hear_done };
+    if (ask == NULL) {
+        ret_req->answer = op->kind == TN_OP_READ ? TN_ANSWER_FREE : TN_ANSWER_GONE;
+        return 0;
+    }
+    ask->store->ops->submit(ask->store, ret_req);
+    while (ret_req->done != NULL)
+        (void)uv_run(&ask->loop, UV_RUN_ONCE);
+    /* Nobody has made the store yet: then nobody holds anything in it. */
+    if (ret_req->status == TENURE_E_NOT_HELD && !ask->creates) {
+        ret_req->status = 0;
+        ret_req->answer = op->kind == TN_OP_READ ? TN_ANSWER_FREE : TN_ANSWER_GONE;
+    }
+    return ret_req->status;
+}
+
+int tn_cli_step(struct tn_cli_store *store, const struct tn_op *op, struct tn_store_req *ret_req)
+{
+    int rc = tn_cli_ask(store, op, ret_req);
+    return rc < 0 ? tn_cli_store_fail(store->verb, rc, ret_req->error) : -1;
+}
+
+bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token)
+{
+    return store->ask != NULL && store->ask->revoked == token;
+}
+
+struct listing {
+    struct tn_store_lease *leases;
+    size_t count;
+    int status;
+    bool done;
+    char error[TN_CLI_LINE_MAX];
+};
+
+static void hear_list(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                      const char *error)
+{
+    struct listing *listing = arg;
+
+    listing->status = status;
+    listing->leases = leases;
+    listing->count = count;
+    if (error != NULL)
+        (void)snprintf(listing->error, sizeof listing->error, "%s", error);
+    listing->done = true;
+}
+
+int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
+                    struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr)
+{
+    struct listing listing = { .done = false };
+
+    *ret_leases = NULL;
+    *ret_count = 0;
+    if (store->ask == NULL)
+        return 0;
+    struct tn_store *it = store->ask->store;
+    it->ops->list(it, prefix, hear_list, &listing);
+    while (!listing.done)
+        (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+    if (listing.status == TENURE_E_NOT_HELD && !store->ask->creates)
+        return 0;
+    tn_text_add(reterr, listing.error);
+    if (listing.status == 0) {
+        *ret_leases = listing.leases;
+        *ret_count = listing.count;
+    }
+    return listing.status;
+}
+
+/* --- Waiting -------------------------------------------------------------------------------- */
+
+void tn_cli_catch_signals(struct tn_cli_store *store)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct tn_ask *ask = store->ask;
+    struct sigaction old;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        /* nohup and a shell's background jobs ignore some; that stays so. */
+        if (sigaction(numbers[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN)
+            continue;
+        ask->catches[i] = uv_signal_init(&ask->loop, &ask->signals[i]) == 0;
+        ask->signals[i].data = ask;
+        if (ask->catches[i])
+            (void)uv_signal_start(&ask->signals[i], hear_signal, numbers[i]);
+    }
+}
+
+int tn_cli_caught(const struct tn_cli_store *store)
+{
+    return store->ask->caught;
+}
+
+int tn_cli_watch_name(struct tn_cli_store *store, const char *name)
+{
+    return store->ask->store->ops->watch(store->ask->store, name, true);
+}
+
+void tn_cli_pause(struct tn_cli_store *store, tenure_ns until)
+{
+    struct tn_ask *ask = store->ask;
+
+    while (!ask->woken && ask->caught == 0) {
+        tenure_ns span = until - tn_clock_now(&store->clock);
+        if (span <= 0)
+            break;
+        if (span > TURN_MOST)
+            span = TURN_MOST;
+        (void)uv_timer_start(&ask->timer, hear_timer, (uint64_t)(span / TN_MS(1)) + 1, 0);
+        (void)uv_run(&ask->loop, UV_RUN_ONCE);
+    }
+    (void)uv_timer_stop(&ask->timer);
+    ask->woken = false;
+}

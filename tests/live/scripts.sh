@@ -1,0 +1,199 @@
+#!/bin/sh
+# scripts.sh - acquire, renew, release, status, list and watch on the engines: each step is another
+# process, and only the secret proves whose lease it is.
+. "$(dirname "$0")/../harness/lib.sh"
+. "$(dirname "$0")/etcd.lib"
+. "$(dirname "$0")/postgres.inc"
+
+end_all() {
+    for pid in $etcd_pids; do
+        kill -KILL "$pid" 2>/dev/null
+    done
+    finish
+}
+trap end_all EXIT
+tenure=$TENURE_BUILD/tenure
+
+field() { sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/" "$t_out"; }
+is_free() { "$tenure" status "$1" --json | grep -q '"state":"free"'; }
+
+# failed STATUS WORDS: that exit status, and one line on stderr with the words.
+failed() {
+    t_check "exit status is $1, not $t_status" [ "$t_status" -eq "$1" ]
+    t_check "one line on stderr: $(cat "$t_err")" [ "$(wc -l <"$t_err")" -eq 1 ]
+    t_check "says '$2': $(cat "$t_err")" grep -qF "$2" "$t_err"
+}
+
+# take ARGUMENT...: acquire with --json; sets token and TENURE_SECRET.
+take() {
+    t_run "$tenure" acquire --json "$@"
+    t_check "granted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    token=$(field token)
+    TENURE_SECRET=$(field secret)
+    export TENURE_SECRET
+}
+
+primitives() {
+    t_case "$1: each step in a process of its own"
+    t_run "$tenure" status --json s/job
+    t_check "free from the start" grep -qx \
+        '{"name":"s/job","state":"free","holder":null,"token":0,"ttl_ms":0,"remaining_ms":0}' \
+        "$t_out"
+    take s/job --id me --ttl 20s
+    told='\{"granted":true,"name":"s/job","token":[0-9]+,"secret":"[0-9a-f]{64}","ttl_ms":20000\}'
+    t_check "all fields" grep -Eqx "$told" "$t_out"
+    t_run "$tenure" status --json s/job
+    told="\"holder\":\"me\",\"token\":$token,\"ttl_ms\":20000,\"remaining_ms\":[0-9]+"
+    t_check "status: $(cat "$t_out")" grep -Eqx \
+        "\{\"name\":\"s/job\",\"state\":\"held\",$told\}" "$t_out"
+    t_run "$tenure" acquire s/job --json --id you
+    t_check "held: 75" [ "$t_status" -eq 75 ]
+    told="{\"granted\":false,\"holder\":\"me\",\"token\":$token,"
+    t_check "who holds it" grep -q "^$told" "$t_out"
+    t_run "$tenure" acquire s/job
+    failed 75 "s/job is held by 'me', token $token"
+    t_run "$tenure" renew s/job --token "$token" --json
+    t_check "renewed: $(cat "$t_err")" grep -qx \
+        "{\"renewed\":true,\"name\":\"s/job\",\"token\":$token,\"ttl_ms\":20000}" "$t_out"
+    t_run "$tenure" renew s/job --token "$token"
+    t_ends 0
+    wrong=$(printf '%064d' 7)
+    for verb in renew release; do
+        TENURE_SECRET=$wrong t_run "$tenure" $verb s/job --token "$token"
+        failed 77 "not the holder's"
+        t_run "$tenure" $verb s/job --token $((token + 1))
+        failed 80 "is over"
+        t_run "$tenure" $verb s/other --token "$token"
+        failed 80 "is over"
+    done
+    t_run "$tenure" release s/job --token "$token"
+    t_ends 0
+    t_run "$tenure" release s/job --token "$token"
+    t_ends 0
+    t_run "$tenure" renew s/job --token "$token"
+    failed 80 "token $token is over"
+    t_run "$tenure" status --json s/job
+    t_check "the last token" grep -qF "\"state\":\"free\",\"holder\":null,\"token\":$token" "$t_out"
+    old=$token old_secret=$TENURE_SECRET
+    take s/job --ttl 20s
+    t_check "larger" [ "$token" -gt "$old" ]
+    TENURE_SECRET=$old_secret t_run "$tenure" renew s/job --token "$old"
+    failed 80 "is over"
+    t_run "$tenure" release s/job --token "$token"
+
+    t_case "$1: a waiter is woken by the release, and one that is told to end leaves no place"
+    take s/wake --ttl 1m
+    "$tenure" acquire s/wake --wait 50s --json >"$t_dir/woken" 2>&1 &
+    waiter=$!
+    # It is in the queue when nobody can go past it any more; a look every now and then.
+    until_true 20 queued "$waiter"
+    started=$(now_ms)
+    t_run "$tenure" release s/wake --token "$token"
+    wait $waiter
+    t_check "granted" [ $? -eq 0 ]
+    took=$(($(now_ms) - started))
+    t_check "long before the TTL: $took ms" [ $took -lt 10000 ]
+    old=$token
+    token=$(sed 's/.*"token":\([0-9]*\).*/\1/' "$t_dir/woken")
+    TENURE_SECRET=$(sed 's/.*"secret":"\([^"]*\)".*/\1/' "$t_dir/woken")
+    t_check "a larger token" [ "$token" -gt "$old" ]
+    "$tenure" acquire s/wake --wait 50s >/dev/null 2>&1 &
+    waiter=$!
+    until_true 20 queued "$waiter"
+    kill -TERM $waiter
+    wait $waiter 2>/dev/null
+    t_check "ended by the signal" [ $? -eq 143 ]
+    t_run "$tenure" acquire s/wake --wait 300ms --json
+    t_check "a short wait: 75, not $t_status" [ "$t_status" -eq 75 ]
+    t_run "$tenure" release s/wake --token "$token"
+    t_ends 0
+    t_check "free" is_free s/wake
+
+    t_case "$1: a lease that nobody renews is followed by the waiter"
+    take s/dead --ttl 2s
+    t_run "$tenure" acquire s/dead --wait 40s --ttl 20s --json
+    t_check "granted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    t_check "a larger token" [ "$(field token)" -gt "$token" ]
+    t_run "$tenure" renew s/dead --token "$token"
+    failed 80 "is over"
+
+    t_case "$1: list, and watch of all names"
+    t_run "$tenure" list s/
+    t_check "sorted: $(cat "$t_out")" \
+        [ "$(cut -d: -f1 "$t_out" | tr '\n' ' ')" = "s/dead s/job s/wake " ]
+    "$tenure" watch --json >"$t_dir/watched" 2>"$t_dir/watched.err" &
+    watcher=$!
+    t_check "sees what is there" until_true 20 has "$t_dir/watched" '"leader","name":"s/dead"'
+    take s/new --id late
+    t_check "and what comes" \
+        until_true 20 has "$t_dir/watched" '"leader","name":"s/new","holder":"late"'
+    kill -TERM $watcher
+    wait $watcher
+    t_check "ends when asked" [ $? -eq 0 ]
+    rm -f "$t_dir/watched"
+}
+
+# queued PID: it waits, which a process does that sleeps and has asked; asked by the engine's own
+# means where there are any, else by the time that it has had.
+queued() { "$is_queued" "$1"; }
+
+if command -v etcd >/dev/null && etcd_start one; then
+    # shellcheck disable=SC2154 # etcd_start sets it.
+    endpoints=127.0.0.1:$port_one
+    TENURE_STORE=etcd://$endpoints/t
+    export TENURE_STORE
+    etcd_queued() { [ "$(ctl get --prefix --keys-only t/s/wake/ | grep -c .)" -eq 2 ]; }
+    is_queued=etcd_queued
+    primitives etcd
+    t_case "etcd: a TTL that it does not grant"
+    t_run "$tenure" acquire s/short --ttl 1s
+    failed 64 "takes 2s or more"
+    t_case "etcd: no server"
+    t_run "$tenure" acquire x --store etcd://127.0.0.1:1
+    failed 69 "127.0.0.1:1"
+    t_run "$tenure" status x --store etcd://127.0.0.1:1
+    failed 69 "127.0.0.1:1"
+else
+    t_case "etcd"
+    t_skip "no etcd: install etcd-server and etcd-client"
+fi
+
+if pg_find && pg_init && pg_start; then
+    TENURE_STORE=$(url postgres)
+    export TENURE_STORE
+    t_case "postgres: looking makes no schema"
+    t_run "$tenure" status s/job
+    t_check "free: $(cat "$t_err")" grep -q "^s/job: free, never held" "$t_out"
+    t_run "$tenure" list
+    t_check "empty" [ "$t_status" -eq 0 ]
+    TENURE_SECRET=$(printf '%064d' 7) t_run "$tenure" release s/job --token 1
+    failed 80 "is over"
+    schemas=$(pg_sql postgres "SELECT count(*) FROM pg_namespace WHERE nspname = 'tenure'")
+    t_check "no schema" [ "$schemas" -eq 0 ]
+    pg_queued() { [ "$(pg_sql postgres "SELECT count(*) FROM tenure.waiter")" -eq 1 ]; }
+    is_queued=pg_queued
+    primitives postgres
+    t_case "postgres: what was released leaves no session behind"
+    before=$(pg_sql postgres "SELECT count(*) FROM tenure.session")
+    take s/tidy
+    t_run "$tenure" release s/tidy --token "$token"
+    t_run "$tenure" acquire s/new
+    failed 75 "that shows to --wait"
+    t_check "as before" [ "$(pg_sql postgres "SELECT count(*) FROM tenure.session")" -eq "$before" ]
+else
+    t_case "postgres"
+    t_skip "PostgreSQL is not installed"
+fi
+
+t_case "zookeeper: a lease there ends with its process, and that is said"
+TENURE_SECRET=$(printf '%064d' 7)
+for verb in acquire "renew --token 1" "release --token 1"; do
+    # shellcheck disable=SC2086 # Words are meant to be split.
+    t_run "$tenure" $verb x --store zookeeper://127.0.0.1:1
+    if grep -q "not in this build" "$t_err"; then
+        t_skip "this build has no zookeeper:"
+        break
+    fi
+    failed 64 "ends with the process"
+done
+t_done
