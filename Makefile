@@ -29,8 +29,8 @@ check: build
 # Long and random, with real processes.
 check-chaos: build
 	@tools/deps --if-root servers
-	@TENURE_STRIDE=2 tests/run -b $(BUILD) $(BUILD)/chaos/* tests/cli/nomem.sh \
-		tests/live/chaos/*.sh
+	@TENURE_STRIDE=2 TENURE_TEST_TIMEOUT=1800 tests/run -b $(BUILD) $(BUILD)/chaos/* \
+		tests/cli/nomem.sh tests/live/chaos/*.sh
 
 # An hour each; the inputs found so far are kept and tried first. Needs clang.
 fuzz:

@@ -5,10 +5,11 @@
 # zk_make NAME PORT [LINE...]  a server's folder and configuration; LINEs are added to it
 # zk_start NAME           starts it and waits until it serves; its process is $(zk_pid NAME)
 # zk_kill NAME            SIGKILL
-# zk_stop_all             all that were started
-# until_line FILE PATTERN [SECONDS]  within so many seconds (20)
+# zk_ensemble PORT...     three of them, m1 to m3, from nine ports; their URL is $three
 # campaign ID URL [TTL]   a candidate for the name job; its lines are in $t_dir/ID
 # until_won ID COUNT SECONDS; token_of ID  how often it won, and the last time with which token
+# shellcheck source=tests/live/live.lib
+. "$TENURE_ROOT/tests/live/live.lib"
 zk_py=$TENURE_ROOT/tests/live/zookeeper.py
 zk_tick=${zk_tick:-200}
 
@@ -64,16 +65,11 @@ zk_serves() {
 }
 
 zk_wait() {
-    zk_left=150
-    until zk_serves "$1"; do
-        zk_left=$((zk_left - 1))
-        if [ $zk_left -eq 0 ]; then
-            echo "zookeeper $1 does not come up:"
-            tail -n 20 "$t_dir/$1/log"
-            return 1
-        fi
-        sleep 0.2
-    done
+    if ! until_true 60 zk_serves "$1"; then
+        echo "zookeeper $1 does not come up:"
+        tail -n 20 "$t_dir/$1/log"
+        return 1
+    fi
 }
 
 zk_start() {
@@ -91,41 +87,65 @@ zk_stop_all() {
         [ -e "$file" ] || continue
         kill -KILL "$(cat "$file")" 2>/dev/null
     done
-    rm -rf "$t_dir"
 }
-trap zk_stop_all EXIT
-
-until_line() {
-    zk_left=$((${3:-20} * 50))
-    until grep -q -e "$2" "$1" 2>/dev/null; do
-        zk_left=$((zk_left - 1))
-        [ $zk_left -gt 0 ] || return 1
-        sleep 0.02
-    done
-}
+in_finish zk_stop_all
 
 # Whether NAME leads the ensemble.
 zk_leads() { "$zk_py" ask "$(cat "$t_dir/$1/port")" srvr 2>/dev/null | grep -q '^Mode: leader'; }
 
-# end PID: SIGTERM, and its exit status in $status.
-end() {
-    kill -TERM "$1" 2>/dev/null
-    status=0
-    wait "$1" || status=$?
+# What faults.lib asks for.
+zk_faults_of_one() {
+    url() { echo "zookeeper://127.0.0.1:$1/faults"; }
+    server_kill() { zk_kill one; }
+    server_again() { zk_start one; }
+    server_stop() { kill -STOP "$(zk_pid one)"; }
+    server_go_on() { kill -CONT "$(zk_pid one)"; }
+}
+
+members='m1 m2 m3'
+member_kill() { zk_kill "$1"; }
+member_again() { zk_launch "$1"; }
+member_stop() { kill -STOP "$(zk_pid "$1")"; }
+member_go_on() { kill -CONT "$(zk_pid "$1")"; }
+leading_member() {
+    for lm_name in $members; do
+        if zk_leads "$lm_name"; then
+            echo "$lm_name"
+            return
+        fi
+    done
+}
+
+zk_ensemble() {
+    en_lines= en_hosts= en_number=0
+    for en_member in $members; do
+        en_number=$((en_number + 1))
+        en_hosts="$en_hosts,127.0.0.1:$1"
+        en_lines="$en_lines server.$en_number=127.0.0.1:$2:$3"
+        eval "client_$en_member=$1"
+        shift 3
+    done
+    en_number=0
+    for en_member in $members; do
+        en_number=$((en_number + 1))
+        # shellcheck disable=SC2086 # Words.
+        eval "zk_make $en_member \$client_$en_member initLimit=50 syncLimit=10 \
+            minSessionTimeout=6000 $en_lines"
+        echo $en_number >"$t_dir/$en_member/data/myid"
+        zk_launch $en_member
+    done
+    for en_member in $members; do
+        zk_wait $en_member || t_fail "no ensemble"
+    done
+    three=zookeeper://${en_hosts#,}/faults
 }
 
 campaign() {
     : >"$t_dir/$1"
     "$TENURE_BUILD/tenure" elect --store "$2" --ttl "${3:-6s}" --id "$1" job \
-        >"$t_dir/$1" 2>"$t_dir/$1.err" 7>&- &
+        >"$t_dir/$1" 2>"$t_dir/$1.err" &
 }
 won() { grep -c '"event":"won"' "$t_dir/$1"; }
 token_of() { sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/$1" | tail -n 1; }
-until_won() {
-    left=$(($3 * 50))
-    until [ "$(won "$1")" -ge "$2" ]; do
-        left=$((left - 1))
-        [ $left -gt 0 ] || return 1
-        sleep 0.02
-    done
-}
+has_won() { [ "$(won "$1")" -ge "$2" ]; }
+until_won() { until_true "$3" has_won "$1" "$2"; }

@@ -1,19 +1,13 @@
-/* latch.c - a candidate for the live tests: takes its turns, or holds many names.
+/* latch.c - a candidate for the live tests that takes its turns.
  *
- * usage: latch URL turns NAME ID TTL_MS TERMS HOLD_MS
- *        latch URL many COUNT TTL_MS
+ * usage: latch URL NAME ID TTL_MS TERMS HOLD_MS
  *
- * `turns` leads TERMS times for HOLD_MS each and prints "won TOKEN NS" and "end TOKEN NS" on
- * CLOCK_BOOTTIME: the first when it was told, the second before it gives the lease back.
- * `many` campaigns for COUNT names and prints "holding COUNT" when it has them all; it ends when
- * its standard input does. */
+ * It leads TERMS times for HOLD_MS each and prints "won TOKEN NS" and "end TOKEN NS" on
+ * CLOCK_BOOTTIME: the first when it was told, the second before it gives the lease back. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/time.h"
 #include "runtime/clock.h"
@@ -22,7 +16,6 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static unsigned terms_left;
-static unsigned held;
 static tenure_ns hold;
 
 static void hear_turn(struct tenure_election *election, const struct tenure_event *event, void *arg)
@@ -45,19 +38,6 @@ static void hear_turn(struct tenure_election *election, const struct tenure_even
     }
 }
 
-static void hear_one_of_many(struct tenure_election *election, const struct tenure_event *event,
-                             void *arg)
-{
-    (void)election;
-    (void)arg;
-    if (event->kind != TENURE_WON && event->kind != TENURE_LOST)
-        return;
-    (void)pthread_mutex_lock(&lock);
-    held += event->kind == TENURE_WON ? 1U : -1U;
-    (void)pthread_cond_signal(&moved);
-    (void)pthread_mutex_unlock(&lock);
-}
-
 static int take_turns(struct tenure *tenure, char **args)
 {
     struct tenure_campaign campaign = { .size = sizeof campaign,
@@ -77,54 +57,23 @@ static int take_turns(struct tenure *tenure, char **args)
     return 0;
 }
 
-static int hold_many(struct tenure *tenure, char **args)
-{
-    struct tenure_campaign campaign = { .size = sizeof campaign,
-                                        .callback = hear_one_of_many,
-                                        .flags = TENURE_DRAINED_ON_RETURN };
-    unsigned count = (unsigned)strtoul(args[0], NULL, 10);
-    char name[32];
-    char byte;
-
-    for (unsigned i = 0; i < count; i++) {
-        struct tenure_election *election;
-        (void)snprintf(name, sizeof name, "many/%u", i);
-        if (tenure_campaign(tenure, name, &campaign, &election) < 0)
-            return 1;
-    }
-    (void)pthread_mutex_lock(&lock);
-    while (held < count)
-        (void)pthread_cond_wait(&moved, &lock);
-    (void)pthread_mutex_unlock(&lock);
-    printf("holding %u\n", count);
-    (void)fflush(stdout);
-    while (read(STDIN_FILENO, &byte, 1) > 0)
-        ;
-    (void)pthread_mutex_lock(&lock);
-    printf("still %u\n", held);
-    (void)pthread_mutex_unlock(&lock);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     struct tenure_options options = { .size = sizeof options };
     struct tenure_error error;
     struct tenure *tenure;
-    bool many = argc == 5 && strcmp(argv[2], "many") == 0;
 
-    if (!many && (argc != 8 || strcmp(argv[2], "turns") != 0)) {
-        (void)fprintf(stderr, "usage: latch URL turns NAME ID TTL_MS TERMS HOLD_MS\n"
-                              "       latch URL many COUNT TTL_MS\n");
+    if (argc != 7) {
+        (void)fprintf(stderr, "usage: latch URL NAME ID TTL_MS TERMS HOLD_MS\n");
         return 64;
     }
-    options.id = many ? "many" : argv[4];
-    options.ttl = TN_MS(strtol(argv[many ? 4 : 5], NULL, 10));
+    options.id = argv[3];
+    options.ttl = TN_MS(strtol(argv[4], NULL, 10));
     if (tenure_open(argv[1], &options, &tenure, &error) < 0) {
         (void)fprintf(stderr, "latch: %s\n", error.text);
         return 69;
     }
-    int status = many ? hold_many(tenure, argv + 3) : take_turns(tenure, argv + 3);
+    int status = take_turns(tenure, argv + 2);
     if (tenure_close(tenure) < 0)
         status = 1;
     return status;

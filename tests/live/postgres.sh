@@ -20,13 +20,13 @@ t_check "it runs" pg_sql postgres "CREATE EXTENSION pg_stat_statements"
 
 t_case "what every store promises"
 pg_sql postgres "CREATE DATABASE plain"
-conform "$(url plain)"
+conform "$(at plain)"
 
 t_case "and where commits are not waited for by default"
 pg_sql postgres "CREATE DATABASE careless"
 pg_sql postgres "ALTER DATABASE careless SET synchronous_commit = off"
 pg_sql postgres "ALTER DATABASE careless SET default_transaction_isolation = 'serializable'"
-conform "$(url careless)"
+conform "$(at careless)"
 
 t_case "and behind PgBouncer in transaction mode"
 if command -v pgbouncer >/dev/null; then
@@ -50,7 +50,7 @@ if command -v pgbouncer >/dev/null; then
     : >"$t_dir/bouncer.log"
     [ "$(id -u)" -ne 0 ] || chown postgres "$t_dir/bouncer.log"
     pg_as pgbouncer -q "$t_dir/bouncer.ini" &
-    bouncer=$!
+    in_finish "kill $!"
     t_check "it runs" until_line "$t_dir/bouncer.log" "process up"
     pool=postgres://tester@127.0.0.1:$pool_port
     conform "$pool/pooled?sslmode=disable&listen=127.0.0.1:$pg_port"
@@ -66,7 +66,7 @@ t_case "a thousand elections cost one statement per interval, and waiting for th
 pg_sql postgres "CREATE DATABASE cost"
 pg_sql cost "CREATE EXTENSION pg_stat_statements"
 mkfifo "$t_dir/in1" "$t_dir/in2"
-"$fixtures/crowd" "$(url cost)" 6000 1000 cost <"$t_dir/in1" >"$t_dir/many1" 2>&1 &
+"$fixtures/many" "$(at cost)" 1000 6000 cost <"$t_dir/in1" >"$t_dir/many1" 2>&1 &
 one=$!
 exec 8>"$t_dir/in1"
 t_check "all won" until_line "$t_dir/many1" "leads 1000" 60
@@ -98,7 +98,7 @@ measure 7
 what="$statements statements for $beats renewals of a leader"
 t_check "$what" [ "$beats" -ge 2 ]
 t_check "$what" [ "$statements" -le $((beats + 1)) ]
-"$fixtures/crowd" "$(url cost)" 6000 1000 cost <"$t_dir/in2" >"$t_dir/many2" 2>&1 8>&- &
+"$fixtures/many" "$(at cost)" 1000 6000 cost <"$t_dir/in2" >"$t_dir/many2" 2>&1 8>&- &
 two=$!
 exec 9>"$t_dir/in2"
 t_check "all wait" until_sql "SELECT count(*) FROM tenure.waiter" 1000
@@ -140,14 +140,14 @@ pg_sql postgres "REVOKE CREATE ON DATABASE bare FROM public"
 refuses 77 "password authentication failed" \
     "postgres://app:geheimer@127.0.0.1:$pg_port/bare?sslmode=disable"
 refuses 77 "no password supplied" "postgres://app@127.0.0.1:$pg_port/bare?sslmode=disable"
-refuses 69 'database "nosuch" does not exist' "$(url nosuch)"
+refuses 69 'database "nosuch" does not exist' "$(at nosuch)"
 app="postgres://app:geheim@127.0.0.1:$pg_port/bare?sslmode=disable"
 refuses 77 "there is no schema tenure and this user may not create it" "$app"
 pg_sql bare "CREATE SCHEMA tenure"
 refuses 77 "this user may not use the schema tenure; GRANT USAGE" "$app"
 pg_sql bare "GRANT USAGE ON SCHEMA tenure TO app"
 refuses 77 "the schema tenure is empty and this user may not fill it" "$app"
-leads "$(url bare)"
+leads "$(at bare)"
 leads "$app"
 t_run "$pg_bin/psql" -XAtqc "SELECT * FROM tenure.session" "$app"
 t_check "and reads no table" grep -q "permission denied" "$t_err"
@@ -157,17 +157,10 @@ refuses 69 "of another version" "$app"
 
 t_case "hosts and names"
 refuses 69 "Connection refused" "postgres://x:geheim@127.0.0.1:1/x?sslmode=disable"
-mkfifo "$t_dir/silent"
-"$fixtures/proxy" "$pg_port" <"$t_dir/silent" >"$t_dir/silent.out" &
-proxy=$!
-exec 7>"$t_dir/silent"
-echo stall >&7
-t_check "a silent server" until_line "$t_dir/silent.out" "stall"
+proxy_start silent "$pg_port"
+proxy_say silent stall
 refuses 69 "no answer" \
-    "postgres://x:geheim@127.0.0.1:$(head -n 1 "$t_dir/silent.out")/x?sslmode=disable"
-exec 7>&-
-wait $proxy
-proxy=
+    "postgres://x:geheim@127.0.0.1:$proxy_port/x?sslmode=disable"
 refuses 69 "cannot be resolved" "postgres://x:geheim@no-such-host.invalid/x?sslmode=disable"
 refuses 64 'no option "sslmde"' "postgres://x:geheim@127.0.0.1/x?sslmde=disable"
 refuses 64 "malformed" "postgres://x:geheim%zz@127.0.0.1/x"
@@ -220,6 +213,6 @@ t_case "a server that may forget is refused, unless the URL accepts it"
 pg_stop
 echo "fsync = off" | pg_as tee -a "$pg_data/postgresql.conf" >/dev/null
 pg_start
-refuses 69 "fsync off" "$(url plain)"
-leads "$(url plain durability=relaxed)"
+refuses 69 "fsync off" "$(at plain)"
+leads "$(at plain durability=relaxed)"
 t_done

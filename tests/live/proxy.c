@@ -1,16 +1,16 @@
-/* proxy.c - a TCP proxy on loopback that breaks connections on request.
+/* proxy.c - a TCP proxy on loopback that hurts its connections on request.
  *
  * usage: proxy PORT          prints the port it listens on; PORT is where the server is
  *
- * Words on stdin say what it does from then on, to old connections and to new ones:
+ * Words on stdin say what it does from then on, to old connections and to new ones; each is printed
+ * once it holds:
  *   pass     forwards                       cut      closes all, and lets new ones through
- *   stall    forwards nothing, half-open    up/down  forwards only to / only from the server
- *   trickle  a few bytes at a time          refuse   closes all, and every new one at once
+ *   stall    forwards nothing, half-open    refuse   closes all, and every new one at once
+ *   up/down  forwards only to / only from the server; what goes the other way is lost
+ *   trickle [N]  forwards N bytes per second (50) of what the server says
  * It ends when stdin does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,14 +19,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PAIRS = 64, PIECE = 65536, TRICKLE = 16, TRICKLE_MS = 5 };
+#include "base/time.h"
+#include "runtime/clock.h"
+
+enum { PAIRS = 128, PIECE = 65536, TRICKLE = 50, TICK_MS = 20 };
 enum mode { PASS, STALL, UP, DOWN, TRICKLING, REFUSE };
+enum side { CLIENT, SERVER };
 
 static struct {
-    int side[2]; /* Client, server. */
+    int side[2];
+    bool lossy; /* Something was lost: TCP would not let it live on as if nothing was. */
 } pairs[PAIRS];
 static unsigned count;
 static enum mode mode = PASS;
+static int64_t rate;        /* TRICKLING: bytes per second, */
+static tenure_ns since;     /* from then on; */
+static int64_t let_through; /* so many of each connection's since. */
 
 static struct sockaddr_in loopback(uint16_t port)
 {
@@ -37,8 +45,8 @@ static struct sockaddr_in loopback(uint16_t port)
 
 static void drop(unsigned i)
 {
-    (void)close(pairs[i].side[0]);
-    (void)close(pairs[i].side[1]);
+    (void)close(pairs[i].side[CLIENT]);
+    (void)close(pairs[i].side[SERVER]);
     pairs[i] = pairs[--count];
 }
 
@@ -50,33 +58,29 @@ static void take_in(int listener, uint16_t port)
 
     if (client >= 0 && server >= 0 && mode != REFUSE && count < PAIRS &&
         connect(server, (struct sockaddr *)&to, sizeof to) == 0) {
-        pairs[count].side[0] = client;
-        pairs[count++].side[1] = server;
+        pairs[count].side[CLIENT] = client;
+        pairs[count].side[SERVER] = server;
+        pairs[count++].lossy = false;
         return;
     }
     (void)close(client);
     (void)close(server);
 }
 
-/* Whether what comes from @side goes on to the other. */
-static bool passes(int side)
-{
-    return mode == PASS || mode == TRICKLING || (mode == UP && side == 0) ||
-           (mode == DOWN && side == 1);
-}
-
-/* False: the connection is over. */
-static bool forward(unsigned i, int side)
+/* Up to @most bytes from @side to the other. False: the connection is over. */
+static bool forward(unsigned i, enum side side, size_t most)
 {
     static char piece[PIECE];
-    ssize_t len = read(pairs[i].side[side], piece, mode == TRICKLING ? TRICKLE : sizeof piece);
+    ssize_t len = read(pairs[i].side[side], piece, most < sizeof piece ? most : sizeof piece);
+    bool lost = mode == (side == CLIENT ? DOWN : UP);
 
-    for (ssize_t at = 0; at < len && passes(side);) {
-        ssize_t sent = write(pairs[i].side[!side], piece + at, (size_t)(len - at));
+    for (ssize_t at = 0; at < len && !lost;) {
+        ssize_t sent = send(pairs[i].side[!side], piece + at, (size_t)(len - at), MSG_NOSIGNAL);
         if (sent <= 0)
             return false;
         at += sent;
     }
+    pairs[i].lossy = pairs[i].lossy || lost;
     return len > 0;
 }
 
@@ -84,46 +88,75 @@ static bool forward(unsigned i, int side)
 static bool hear_word(void)
 {
     static const char *const words[] = { "pass", "stall", "up", "down", "trickle", "refuse" };
-    char word[64];
+    char line[64], word[64];
 
-    if (fgets(word, sizeof word, stdin) == NULL)
+    if (fgets(line, sizeof line, stdin) == NULL)
         return false;
-    word[strcspn(word, "\n")] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(line, " "), line);
     bool cut = strcmp(word, "cut") == 0 || strcmp(word, "refuse") == 0;
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(word, words[i]) == 0)
             mode = (enum mode)i;
-    while (cut && count > 0)
-        drop(0);
-    printf("%s\n", word);
+    if (mode == TRICKLING) {
+        rate = line[strlen(word)] != '\0' ? strtol(line + strlen(word), NULL, 10) : TRICKLE;
+        since = tn_boottime();
+        let_through = 0;
+    }
+    for (unsigned i = count; i > 0; i--)
+        if (cut || (mode == PASS && pairs[i - 1].lossy))
+            drop(i - 1);
+    printf("%s\n", line);
     return fflush(stdout) == 0;
 }
 
-/* While nothing passes, what arrives is left where it is; one way, it is read and lost. */
+/* Which side is waited for: a server that trickles has its own time. */
+static short wanted(unsigned slot)
+{
+    return mode == STALL || (mode == TRICKLING && slot % 2 == SERVER) ? 0 : POLLIN;
+}
+
+static void serve_pairs(const struct pollfd *fds)
+{
+    int64_t due = 0;
+
+    if (mode == TRICKLING)
+        due = (tn_boottime() - since) / TN_MS(1) * rate / 1000 - let_through;
+    let_through += due;
+    for (unsigned i = count; i > 0; i--) {
+        const struct pollfd *pair = &fds[2 * (i - 1)];
+        struct pollfd said = { .fd = pairs[i - 1].side[SERVER], .events = POLLIN };
+        bool alive = pair[CLIENT].revents == 0 || forward(i - 1, CLIENT, PIECE);
+        if (alive && pair[SERVER].revents != 0)
+            alive = forward(i - 1, SERVER, PIECE);
+        if (alive && due > 0 && poll(&said, 1, 0) > 0)
+            alive = forward(i - 1, SERVER, (size_t)due);
+        if (!alive)
+            drop(i - 1); /* Those behind it have been served. */
+    }
+}
+
+/* While nothing passes, what arrives is left where it is. */
 static void serve(int listener, uint16_t port)
 {
     for (;;) {
-        struct pollfd fds[2 + 2 * PAIRS] = { { .fd = 0, .events = POLLIN },
+        struct pollfd fds[2 + 2 * PAIRS] = { { .fd = STDIN_FILENO, .events = POLLIN },
                                              { .fd = listener, .events = POLLIN } };
-        unsigned polled = mode == STALL ? 0 : count;
-        for (unsigned i = 0; i < 2 * polled; i++)
-            fds[2 + i] = (struct pollfd) { .fd = pairs[i / 2].side[i % 2], .events = POLLIN };
-        if (poll(fds, 2 + 2 * polled, -1) < 0)
-            return;
-        if (fds[0].revents != 0 && !hear_word())
-            return;
-        if (fds[0].revents == 0) {
-            for (unsigned i = 2 * polled; i > 0; i--) {
-                if (fds[1 + i].revents != 0 && !forward((i - 1) / 2, (int)((i - 1) % 2))) {
-                    drop((i - 1) / 2);
-                    break; /* Another has taken its place. */
-                }
-            }
+        for (unsigned i = 0; i < 2 * count; i++) {
+            short events = wanted(i);
+            fds[2 + i] = (struct pollfd) { .fd = events != 0 ? pairs[i / 2].side[i % 2] : -1,
+                                           .events = events };
         }
+        if (poll(fds, 2 + 2 * count, mode == TRICKLING ? TICK_MS : -1) < 0)
+            return;
+        if (fds[0].revents != 0) {
+            if (!hear_word())
+                return;
+            continue; /* The pairs may be others now. */
+        }
+        serve_pairs(fds + 2);
         if (fds[1].revents != 0)
             take_in(listener, port);
-        if (mode == TRICKLING)
-            (void)poll(NULL, 0, TRICKLE_MS);
     }
 }
 

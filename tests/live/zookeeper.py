@@ -6,11 +6,8 @@
     turns PORT PATH ID TERMS MS    a candidate in the layout of Curator's LeaderLatch, on kazoo
     guard PORT PATH USER:PASSWORD  a znode that only this user may use
     delete PORT PATH               every candidate's node below it
-    proxy PORT TARGET              a relay; reads: cut, cut-up, cut-down, trickle, drop, heal
-    beats FOLDER                   of files ID.TOKEN with a line for each beat: the same checks
     check FILE...                  logs of `won` and `end`: no overlap, tokens rise; the changes
 """
-import os
 import socket
 import sys
 import threading
@@ -102,71 +99,6 @@ def delete(port, path):
     kazoo.stop()
 
 
-class Proxy:
-    """One relay; the mode says what becomes of the bytes."""
-
-    def __init__(self, port, target):
-        self.target = int(target)
-        self.mode = "heal"
-        self.links = []
-        self.door = socket.socket()
-        self.door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.door.bind(("127.0.0.1", int(port)))
-        self.door.listen(64)
-
-    def relay(self, source, sink, up):
-        try:
-            while True:
-                data = source.recv(65536)
-                if not data:
-                    break
-                if self.mode == "cut" or self.mode == ("cut-up" if up else "cut-down"):
-                    continue
-                if self.mode == "trickle" and not up:
-                    for i in range(len(data)):
-                        sink.sendall(data[i : i + 1])
-                        time.sleep(1)
-                    continue
-                sink.sendall(data)
-        except OSError:
-            pass
-        for one in (source, sink):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def accept(self):
-        while True:
-            near, _ = self.door.accept()
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target), 5)
-            except OSError:
-                near.close()
-                continue
-            if self.mode == "drop":
-                near.close()
-                far.close()
-                continue
-            self.links += [near, far]
-            for pair in ((near, far, True), (far, near, False)):
-                threading.Thread(target=self.relay, args=pair, daemon=True).start()
-
-    def run(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        print("ready", flush=True)
-        for line in sys.stdin:
-            self.mode = line.strip()
-            if self.mode == "drop":
-                for one in self.links:
-                    try:
-                        one.shutdown(socket.SHUT_RDWR)
-                    except OSError:
-                        pass
-                self.links = []
-            print(self.mode, now_ns(), flush=True)
-
-
 def read_terms(name):
     won = {}
     with open(name) as lines:
@@ -198,28 +130,9 @@ def check(*names):
     print("terms", len(terms))
 
 
-def beats(folder):
-    terms = []
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name)) as lines:
-            stamps = [line.split() for line in lines if line.endswith("\n")]
-        if stamps:
-            terms.append((int(stamps[0][1]), int(stamps[-1][1]), int(stamps[0][0]), name))
-    terms.sort()
-    for before, after in zip(terms, terms[1:]):
-        if after[0] < before[1]:
-            sys.exit("two run at once: %s %s" % (before, after))
-        if after[2] <= before[2]:
-            sys.exit("a token fell: %s %s" % (before, after))
-    print("terms", len(terms))
-
-
 def main():
-    verbs = {f.__name__: f for f in (ports, ask, turns, guard, delete, check, beats)}
-    if sys.argv[1] == "proxy":
-        Proxy(*sys.argv[2:]).run()
-    else:
-        verbs[sys.argv[1]](*sys.argv[2:])
+    verbs = {f.__name__: f for f in (ports, ask, turns, guard, delete, check)}
+    verbs[sys.argv[1]](*sys.argv[2:])
 
 
 main()

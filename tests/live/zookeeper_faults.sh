@@ -1,0 +1,38 @@
+#!/bin/sh
+# zookeeper_faults.sh - what a ZooKeeper server, a connection to it or an ensemble that fails does
+# to a term.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/harness/zookeeper.sh
+. "$TENURE_ROOT/tests/harness/zookeeper.sh"
+# shellcheck source=tests/live/faults.lib
+. "$TENURE_ROOT/tests/live/faults.lib"
+
+zk_need
+# shellcheck disable=SC2046 # Words.
+set -- $("$zk_py" ports 10)
+zk_make one "$1"
+if ! zk_start one; then
+    t_case "a server"
+    t_fail "it does not start"
+    t_done
+fi
+zk_faults_of_one
+faults_one "$1"
+zk_kill one
+shift
+
+zk_ensemble "$@"
+t_case "a TTL below the server's least is raised to it"
+campaign brief "$three" 1s
+brief=$!
+t_check "won" until_won brief 1 30
+began_at=$(now_ms)
+until_ms $((began_at + 4000))
+t_refute "kept" grep -q '"event":"lost"' "$t_dir/brief"
+end $brief
+
+# A leader that stands still is noticed after syncLimit ticks, two seconds here; then they vote.
+three_ttl=15
+faults_three "$three"
+t_done
