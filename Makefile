@@ -5,6 +5,7 @@ DESTDIR ?=
 SEEDS ?= 2000
 COVERAGE_MIN ?= 95
 FUZZ_SECONDS ?= 3600
+CHECK_JOBS ?= 4
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 # Pass a compiler on only if one was asked for: make CC=clang.
@@ -21,10 +22,11 @@ build: deps
 	echo "$$said" | grep 'Left out:' || :
 	@$(CMAKE_BUILD)
 
-# Tests that need a tool or a server are skipped without it, unless root can be helped.
+# Tests that need a tool or a server are skipped without it, unless root can be helped. Several
+# suites at once: most of them wait for a TTL most of the time.
 check: build
 	@tools/deps --if-root tidy check servers
-	@tests/run -b $(BUILD)
+	@tests/run -b $(BUILD) -j $(CHECK_JOBS)
 
 # Long and random, with real processes.
 check-chaos: build
@@ -107,7 +109,7 @@ help:
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
 	@echo "make clean      remove the build directories"
-	@echo "Variables: BUILD=build CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
+	@echo "Variables: BUILD=build CHECK_JOBS=4 CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
 .PHONY: all build check check-chaos valgrind demo amalgamation install
 .PHONY: bench bench-fences bench-handover

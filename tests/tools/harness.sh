@@ -81,6 +81,23 @@ t_case "run: a suite that cannot be started fails"
 t_run "$run" -b "$TENURE_BUILD" "$t_dir/no-such-suite"
 t_check "status" [ "$t_status" -eq 1 ]
 
+t_case "run: with -j suites run at once, and are told apart"
+for name in left right; do
+    suite $name <<END
+touch "$t_dir/$name.here"
+until [ -e "$t_dir/left.here" ] && [ -e "$t_dir/right.here" ]; do sleep 0.05; done
+echo "this is $name"
+echo "1 passed, 0 failed, 0 skipped"
+END
+done
+t_run env TENURE_TEST_TIMEOUT=20 "$run" -b "$TENURE_BUILD" -j 2 "$t_dir/left.sh" \
+    "$t_dir/good.sh" "$t_dir/right.sh" "$fixtures/failing"
+t_check "status" [ "$t_status" -eq 1 ]
+t_check "each is told with its name" [ "$(grep -A 1 'this is left' "$t_out" | grep -c '^left ')" = 1 ]
+t_check "summary" last_line_is "5 passed, 8 failed, 0 skipped"
+t_run "$run" -b "$TENURE_BUILD" -j 0 "$t_dir/good.sh"
+t_check "no jobs at all is bad usage" [ "$t_status" -eq 64 ]
+
 t_case "run: a skip is loud, and fails when CI=true"
 t_run env CI= "$run" -b "$TENURE_BUILD" "$fixtures/skipping"
 t_check "status on a desk" [ "$t_status" -eq 0 ]
