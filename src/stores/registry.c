@@ -40,8 +40,8 @@ static const struct {
     const char *packages;
 } absent[] = {
 #ifndef TENURE_ETCD
-    { "etcd", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
-    { "etcds", "libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler and libssl-dev" },
+    { "etcd", "libnghttp2-dev, libprotobuf-c-dev and protobuf-c-compiler" },
+    { "etcds", "libnghttp2-dev, libprotobuf-c-dev and protobuf-c-compiler" },
 #endif
 #ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },

@@ -21,13 +21,13 @@ static int parse(const char *rest, bool tls)
 TEST(endpoints_and_their_ports)
 {
     CHECK_EQ_I64(parse("//h1,h2:1234,[::1]:5,[fe80::2]/app", false), 0);
-    CHECK_EQ_U64(config.count, 4);
-    CHECK_STR(config.endpoints[0].host, "h1");
-    CHECK_STR(config.endpoints[0].where, "h1:2379");
-    CHECK_STR(config.endpoints[1].port, "1234");
-    CHECK_STR(config.endpoints[2].host, "::1");
-    CHECK_STR(config.endpoints[2].where, "[::1]:5");
-    CHECK_STR(config.endpoints[3].where, "[fe80::2]:2379");
+    CHECK_EQ_U64(config.url.count, 4);
+    CHECK_STR(config.url.endpoints[0].host, "h1");
+    CHECK_STR(config.url.endpoints[0].where, "h1:2379");
+    CHECK_STR(config.url.endpoints[1].port, "1234");
+    CHECK_STR(config.url.endpoints[2].host, "::1");
+    CHECK_STR(config.url.endpoints[2].where, "[::1]:5");
+    CHECK_STR(config.url.endpoints[3].where, "[fe80::2]:2379");
     CHECK_STR(config.prefix, "app/");
 }
 
@@ -44,9 +44,9 @@ TEST(a_prefix_ends_in_one_slash_or_is_empty)
 TEST(users_and_passwords_are_decoded)
 {
     CHECK_EQ_I64(parse("//ada:p%40ss%3a@h/x", false), 0);
-    CHECK_STR(config.user, "ada");
-    CHECK_STR(config.password, "p@ss:");
-    CHECK_STR(config.endpoints[0].host, "h");
+    CHECK_STR(config.url.user, "ada");
+    CHECK_STR(config.url.password, "p@ss:");
+    CHECK_STR(config.url.endpoints[0].host, "h");
 }
 
 TEST(the_environment_stands_in_for_what_is_missing)
@@ -57,11 +57,11 @@ TEST(the_environment_stands_in_for_what_is_missing)
     (void)setenv("TENURE_ETCD_USER", "eve", 1);
     (void)setenv("TENURE_ETCD_PASSWORD", "secret", 1);
     CHECK_EQ_I64(tn_etcd_config_parse(&config, "//h", false, &error), 0);
-    CHECK_STR(config.user, "eve");
-    CHECK_STR(config.password, "secret");
+    CHECK_STR(config.url.user, "eve");
+    CHECK_STR(config.url.password, "secret");
     CHECK_EQ_I64(tn_etcd_config_parse(&config, "//ada:own@h", false, &error), 0);
-    CHECK_STR(config.user, "ada");
-    CHECK_STR(config.password, "own");
+    CHECK_STR(config.url.user, "ada");
+    CHECK_STR(config.url.password, "own");
     (void)unsetenv("TENURE_ETCD_USER");
     (void)unsetenv("TENURE_ETCD_PASSWORD");
 }
@@ -69,10 +69,10 @@ TEST(the_environment_stands_in_for_what_is_missing)
 TEST(options_are_for_tls)
 {
     CHECK_EQ_I64(parse("//h/x?ca=/a%20b&cert=c&key=k&name=n", true), 0);
-    CHECK_STR(config.ca, "/a b");
-    CHECK_STR(config.cert, "c");
-    CHECK_STR(config.key, "k");
-    CHECK_STR(config.name, "n");
+    CHECK_STR(config.url.tls.ca, "/a b");
+    CHECK_STR(config.url.tls.cert, "c");
+    CHECK_STR(config.url.tls.key, "k");
+    CHECK_STR(config.url.tls.name, "n");
     CHECK_EQ_I64(parse("//h?ca=x", false), TENURE_E_INVALID);
     CHECK_EQ_I64(parse("//h?cb=x", true), TENURE_E_INVALID);
     CHECK_EQ_I64(parse("//h?ca=", true), TENURE_E_INVALID);

@@ -84,8 +84,8 @@ void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *c
             break;
         }
     }
-    if (call->status == TN_GRPC_LOST && client->channel.error[0] != '\0')
-        (void)snprintf(text, sizeof client->said, "%s", client->channel.error);
+    if (call->status == TN_GRPC_LOST && client->channel.stream.error[0] != '\0')
+        (void)snprintf(text, sizeof client->said, "%s", client->channel.stream.error);
     else
         (void)snprintf(text, sizeof client->said, "etcd %s: %s", tn_channel_where(&client->channel),
                        why);
@@ -209,7 +209,8 @@ static void ended(struct tn_grpc_call *call)
         add_waiting(rpc, true); /* For the next connection. */
         return;
     }
-    if (is_token_trouble(call) && !rpc->retried && !rpc->own && client->config.user[0] != '\0') {
+    if (is_token_trouble(call) && !rpc->retried && !rpc->own &&
+        client->config.url.user[0] != '\0') {
         rpc->retried = true;
         remove_rpc(rpc);
         add_waiting(rpc, true);
@@ -217,7 +218,7 @@ static void ended(struct tn_grpc_call *call)
         authenticate(client);
         return;
     }
-    if (call->status == TN_GRPC_UNAVAILABLE && client->config.count > 1)
+    if (call->status == TN_GRPC_UNAVAILABLE && client->config.url.count > 1)
         tn_channel_doubt(&client->channel, call->text);
     tn_etcd_explain(client, call, &reply);
     if (call->status == TN_GRPC_OK) { /* A status, but not the message it belongs to. */
@@ -400,8 +401,8 @@ static void authenticate(struct tn_etcd_client *client)
     if (client->authenticating || client->channel.grpc == NULL)
         return;
     client->token[0] = '\0';
-    request.name = client->config.user;
-    request.password = client->config.password;
+    request.name = client->config.url.user;
+    request.password = client->config.url.password;
     struct tn_etcd_rpc *rpc =
         add_rpc(client, "/etcdserverpb.Auth/Authenticate", &request.base,
                 &etcd__authenticate_response__descriptor,
@@ -424,7 +425,7 @@ static void came_up(void *arg)
     struct tn_etcd_client *client = arg;
 
     client->asked_at = 0;
-    if (client->config.user[0] != '\0')
+    if (client->config.url.user[0] != '\0')
         authenticate(client);
     else
         let_in(client);
@@ -447,19 +448,19 @@ static const struct tn_channel_host channel_host = { came_up, went_down };
 
 void tn_etcd_sending(struct tn_etcd_client *client)
 {
-    if (client->asked_at <= client->channel.heard_at)
+    if (client->asked_at <= client->channel.stream.heard_at)
         client->asked_at = tn_clock_now(client->clock);
 }
 
 /* Sooner if there is somebody else to ask. */
 void tn_etcd_suspect(struct tn_etcd_client *client)
 {
-    tenure_ns least = client->config.count > 1 ? TN_MS(500) : TN_SEC(1);
-    tenure_ns silence = client->patience * (client->config.count > 1 ? 2 : 4);
+    tenure_ns least = client->config.url.count > 1 ? TN_MS(500) : TN_SEC(1);
+    tenure_ns silence = client->patience * (client->config.url.count > 1 ? 2 : 4);
 
     if (silence < least)
         silence = least;
-    if (client->channel.grpc != NULL && client->asked_at > client->channel.heard_at &&
+    if (client->channel.grpc != NULL && client->asked_at > client->channel.stream.heard_at &&
         tn_clock_now(client->clock) - client->asked_at >= silence)
         tn_channel_doubt(&client->channel, "no answer; is the server overloaded or cut off?");
 }
@@ -480,8 +481,8 @@ static void give_up(struct tn_etcd_rpc *rpc)
         (void)snprintf(text, sizeof text, "%s", client->denied);
         fail(rpc, TENURE_E_DENIED, text);
     } else {
-        if (client->channel.error[0] != '\0')
-            (void)snprintf(text, sizeof text, "%s", client->channel.error);
+        if (client->channel.stream.error[0] != '\0')
+            (void)snprintf(text, sizeof text, "%s", client->channel.stream.error);
         else
             (void)snprintf(text, sizeof text, "etcd %s: %s", tn_channel_where(&client->channel),
                            tn_etcd_is_ready(client) ? "the server is too slow for what is asked"
@@ -535,27 +536,36 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
     struct tn_secret secret;
     uint64_t seed;
     tenure_ns reach = client->patience < TN_MS(250) ? TN_MS(250) : client->patience;
+    struct tn_stream *stream = &client->channel.stream;
 
     int rc = tn_etcd_config_parse(&client->config, rest, tls, reterr);
     if (rc == 0)
         rc = tn_random_secret(&secret);
     if (rc == 0 && tls)
-        rc = tn_tls_context_new(&client->tls, &client->config, reterr);
+        rc = tn_tls_context_new(&client->tls,
+                                &(struct tn_tls_options) { .scheme = "etcds",
+                                                           .ca = client->config.url.tls.ca,
+                                                           .cert = client->config.url.tls.cert,
+                                                           .key = client->config.url.tls.key,
+                                                           .alpn = "h2" },
+                                reterr);
     if (rc < 0)
         return rc;
     memcpy(&seed, &secret, sizeof seed);
     client->keeps_end = &client->keeps;
     client->waiting_end = &client->waiting;
-    client->channel.config = &client->config;
-    client->channel.tls = client->tls;
-    client->channel.clock = client->clock;
     client->channel.host = &channel_host;
     client->channel.arg = client;
+    stream->loop = loop;
+    stream->clock = client->clock;
+    stream->tls = client->tls;
+    stream->tls_name = client->config.url.tls.name;
+    stream->reach_ms = (uint64_t)(reach < TN_SEC(5) ? reach : TN_SEC(5)) / 1000000;
     rc = uv_timer_init(loop, &client->tick) == 0 ? 0 : TENURE_E_UNAVAILABLE;
     client->tick.data = client;
     if (rc == 0)
-        rc = tn_channel_init(&client->channel, loop,
-                             (uint64_t)(reach < TN_SEC(5) ? reach : TN_SEC(5)) / 1000000, seed);
+        rc = tn_channel_init(&client->channel, client->config.url.endpoints,
+                             client->config.url.count, seed);
     if (rc < 0)
         tn_tls_context_free(client->tls);
     client->parts = 2;

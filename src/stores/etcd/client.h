@@ -15,6 +15,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "stores/etcd/channel.h"
+#include "stores/etcd/config.h"
 
 struct tn_etcd_client;
 struct tn_etcd_rpc;

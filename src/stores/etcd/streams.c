@@ -124,7 +124,7 @@ static void keep_ended(struct tn_grpc_call *call)
     struct tn_etcd_reply reply;
 
     tn_etcd_explain(client, call, &reply);
-    if (call->status == TN_GRPC_UNAVAILABLE && client->config.count > 1)
+    if (call->status == TN_GRPC_UNAVAILABLE && client->config.url.count > 1)
         tn_channel_doubt(&client->channel, call->text);
     fail_keeps(client, &reply);
 }
@@ -391,7 +391,7 @@ bool tn_etcd_streams_tick(struct tn_etcd_client *client, tenure_ns now)
         waits = true;
         if (now < keep->give_up_at)
             continue;
-        const char *why = client->channel.error;
+        const char *why = client->channel.stream.error;
         struct tn_etcd_reply late = { .status = TENURE_E_TIMEOUT,
                                       .grpc = TN_GRPC_LOST,
                                       .text = why[0] != '\0' ? why : "etcd: no answer in time" };
