@@ -634,6 +634,7 @@ void tn_table_session(const struct tn_table *table, uint32_t session,
         .label = tn_text_at(table, record->label),
         .label_len = record->label.len,
         .ttl = record->ttl,
+        .expires_at = record->expires_at,
         .closed = record->closed,
     };
 }

@@ -157,7 +157,8 @@ struct tn_session_view {
     const char *label;
     uint32_t label_len;
     tenure_ns ttl;
-    bool closed; /* Over; what it had is being let go. */
+    tenure_ns expires_at; /* On the authority's clock. */
+    bool closed;          /* Over; what it had is being let go. */
 };
 
 /* The next session in use after @session (0: from the start); 0 at the end. */

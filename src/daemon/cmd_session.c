@@ -172,6 +172,8 @@ static void renew_one(struct tn_call *call, uint32_t index, uint64_t seq, uint64
     op.seq = seq_of(call->server, seq);
     tn_server_step(call->server, &op, &result);
     call->server->count.renewals++;
+    if (call->conn->renewed++ == 0)
+        call->conn->renewed_at = call->server->now;
     if (result.answer == TN_ANSWER_OK)
         reply_renewed(call, &result);
     else

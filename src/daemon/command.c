@@ -26,7 +26,7 @@ void tn_reply_error(struct tn_call *call, const char *format, ...)
     char line[400];
     va_list args;
 
-    call->server->count.refusals++;
+    tn_metrics_refused(call->server, format);
     if (out == NULL)
         return;
     va_start(args, format);

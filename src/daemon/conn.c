@@ -110,6 +110,12 @@ static void drop_sent(struct tn_conn *conn, size_t len)
 
 void tn_conn_send(struct tn_conn *conn, size_t len)
 {
+    if (conn->renewed > 0)
+        tn_metrics_sent(conn);
+    if (conn->http != NULL) {
+        tn_http_send(conn, len);
+        return;
+    }
     if (conn->out.full) {
         tn_log("connection %llu: reads too slowly, cut off", (unsigned long long)conn->id);
         tn_conn_close(conn);
@@ -266,6 +272,8 @@ void tn_conn_close(struct tn_conn *conn)
     tn_watch_conn_closed(conn);
     tn_link_conn_closed(conn);
     tn_wait_cancel(conn);
+    if (conn->http != NULL)
+        tn_http_conn_closed(conn);
     uv_close(&conn->uv.handle, closed);
 }
 
@@ -293,8 +301,22 @@ static void refuse(struct tn_conn *conn, const char *line)
     if (tn_conn_room(conn, 128))
         tn_resp_put_error(&conn->out, line);
     conn->quitting = true;
-    conn->server->count.refusals++;
+    tn_metrics_refused(conn->server, line);
     tn_conn_touch(conn);
+}
+
+/* Its handle is there already. */
+static void add(struct tn_server *server, struct tn_conn *conn)
+{
+    conn->server = server;
+    conn->id = ++server->next_id;
+    conn->uv.handle.data = conn;
+    conn->next = server->conns;
+    conn->prev = &server->conns;
+    if (server->conns != NULL)
+        server->conns->prev = &conn->next;
+    server->conns = conn;
+    server->conn_count++;
 }
 
 static struct tn_conn *make(struct tn_server *server, const uv_stream_t *listener)
@@ -303,19 +325,23 @@ static struct tn_conn *make(struct tn_server *server, const uv_stream_t *listene
 
     if (conn == NULL)
         return NULL;
-    conn->server = server;
-    conn->id = ++server->next_id;
     if (listener->type == UV_NAMED_PIPE)
         (void)uv_pipe_init(&server->loop, &conn->uv.pipe, 0);
     else
         (void)uv_tcp_init(&server->loop, &conn->uv.tcp);
-    conn->uv.handle.data = conn;
-    conn->next = server->conns;
-    conn->prev = &server->conns;
-    if (server->conns != NULL)
-        server->conns->prev = &conn->next;
-    server->conns = conn;
-    server->conn_count++;
+    add(server, conn);
+    return conn;
+}
+
+struct tn_conn *tn_conn_make_http(struct tn_server *server, int fd)
+{
+    struct tn_conn *conn = calloc(1, sizeof *conn);
+
+    if (conn == NULL || uv_poll_init(&server->loop, &conn->uv.poll, fd) != 0) {
+        free(conn);
+        return NULL;
+    }
+    add(server, conn);
     return conn;
 }
 

@@ -1,254 +1,339 @@
-/* http.c - HTTP for people and machines that watch: health, metrics, and who holds what as JSON.
+/* http.c - HTTP: libmicrohttpd on the daemon's own loop, who asks, and what is refused at the door.
  *
- * libmicrohttpd runs on the daemon's own loop: its epoll descriptor is one of the loop's, and it is
- * let run at the end of a turn, when everything that the tables say is on disk. So what is read
- * here is as true as a reply to a command. It only reads; leases are taken over RESP. */
+ * Its epoll descriptor is one of the loop's, and it is let run at the start of a turn, as if what
+ * it has read had just arrived on a socket of ours. A request is suspended until its reply has
+ * passed the flush; http.h has the plan.
+ *
+ * Browsers are kept out of other people's pages: whoever writes must say application/json, which a
+ * page from elsewhere may not without asking first, and is never told that it may; and the names in
+ * Host and Origin must be this machine's own, so that no name on the net can be turned to here. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <inttypes.h>
-#include <microhttpd.h>
+#include "daemon/http.h"
+
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
-#include "base/number.h"
-#include "base/time.h"
-#include "daemon/server.h"
+#include "base/assert.h"
 
-#define PAGE_MAX 1000
-#define LEASE_TEXT 1200 /* One lease as JSON, names and labels escaped at worst. */
+enum { TOO_LARGE = 413 };
 
 typedef enum MHD_Result result_t;
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-static result_t answer(struct MHD_Connection *conn, unsigned status, const char *type, char *body,
-                       size_t len)
+bool tn_body_room(struct tn_body *body, size_t len, size_t most)
+{
+    size_t size = body->size > 0 ? body->size : 1024;
+
+    if (body->failed || len > most || body->len > most - len) {
+        body->failed = true;
+        return false;
+    }
+    while (size - body->len < len)
+        size *= 2;
+    if (size > body->size) {
+        char *larger = realloc(body->bytes, size);
+        body->failed = larger == NULL;
+        if (larger == NULL)
+            return false;
+        body->bytes = larger;
+        body->size = size;
+    }
+    return true;
+}
+
+void tn_http_answer(struct tn_http_request *request, unsigned status, const char *type,
+                    const char *text, size_t len)
 {
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_COPY);
+        MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
 
+    TN_ASSERT(request->response == NULL);
+    request->answered = true;
+    request->status = status;
+    request->response = response;
     if (response == NULL)
-        return MHD_NO;
+        return;
     (void)MHD_add_response_header(response, "Content-Type", type);
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
-    if (status == MHD_HTTP_UNAUTHORIZED)
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (status == MHD_HTTP_UNAUTHORIZED) {
         (void)MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"tenured\"");
-    result_t rc = MHD_queue_response(conn, status, response);
-    MHD_destroy_response(response);
-    return rc;
+        (void)MHD_add_response_header(response, "Connection", "close"); /* Guessing costs. */
+    }
 }
 
-static result_t answer_line(struct MHD_Connection *conn, unsigned status, const char *line)
+void tn_http_refuse(struct tn_http_request *request, unsigned status, const char *word,
+                    const char *message)
 {
-    char body[200];
-    int len = snprintf(body, sizeof body, "%s\n", line);
-    return answer(conn, status, "text/plain; charset=utf-8", body, len > 0 ? (size_t)len : 0);
+    char buf[1024];
+    struct tn_text text;
+
+    tn_text_init(&text, buf, sizeof buf - 1);
+    tn_text_addf(&text, "{\"error\":\"%s\",\"message\":", word);
+    tn_json_string(&text, message, strlen(message));
+    tn_text_add(&text, "}\n");
+    tn_http_answer(request, status, "application/json", buf, text.len);
 }
 
-/* Who asks, where there is an ACL: HTTP's Basic authentication, user and secret. */
-static bool name_user(const struct tn_server *server, struct MHD_Connection *conn,
-                      char user[TN_USER_MAX + 1])
+static void refuse_at_door(struct tn_http_request *request, unsigned status, const char *word,
+                           const char *message)
 {
+    tn_metrics_refused(request->server, word);
+    tn_http_refuse(request, status, word, message);
+}
+
+/* --- Who asks --------------------------------------------------------------------------------- */
+
+static const char *field(const struct tn_http_request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, name);
+}
+
+/* "localhost", a loopback address, either with a port. */
+static bool is_own_name(const char *host)
+{
+    struct sockaddr_storage address = { 0 };
+    char with_port[80];
+    const char *colon = strrchr(host, ':');
+    const char *bracket = strchr(host, ']');
+
+    if (strlen(host) >= sizeof with_port - 3)
+        return false;
+    bool port = colon != NULL && (bracket == NULL || colon > bracket);
+    (void)snprintf(with_port, sizeof with_port, "%s%s", host, port ? "" : ":80");
+    return tn_parse_address(with_port, &address) && tn_is_loopback(&address);
+}
+
+static bool is_from_here(struct tn_http_request *request)
+{
+    const char *host = field(request, "Host");
+    const char *origin = field(request, "Origin");
+    const char *site = field(request, "Sec-Fetch-Site");
+
+    if (host != NULL && !is_own_name(host)) {
+        refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED",
+                       "Host: use localhost or the address; another name may be a trick");
+        return false;
+    }
+    if (origin != NULL &&
+        (strncmp(origin, "http://", 7) != 0 || host == NULL || strcasecmp(origin + 7, host) != 0)) {
+        refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED", "Origin: not from another site");
+        return false;
+    }
+    if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) {
+        refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED", "not from another site");
+        return false;
+    }
+    return true;
+}
+
+/* Where there is an ACL: Basic authentication, user and secret. */
+static bool name_user(struct tn_http_request *request, char user[TN_USER_MAX + 1])
+{
+    const struct tn_acl *acl = request->server->acl;
     char *secret = NULL;
-    char *name = MHD_basic_auth_get_username_password(conn, &secret);
-    bool known = name != NULL && secret != NULL && strlen(name) <= TN_USER_MAX &&
-                 tn_acl_knows(server->acl, name, secret, strlen(secret));
+    char *name;
 
+    if (acl == NULL)
+        return true;
+    name = MHD_basic_auth_get_username_password(request->mhd, &secret);
+    bool known = name != NULL && secret != NULL && strlen(name) <= TN_USER_MAX &&
+                 tn_acl_knows(acl, name, secret, strlen(secret));
     if (known)
         (void)snprintf(user, TN_USER_MAX + 1, "%s", name);
+    else
+        refuse_at_door(request, MHD_HTTP_UNAUTHORIZED, name != NULL ? "DENIED" : "NOAUTH",
+                       name != NULL ? "wrong user or secret" : "say who you are: user and secret");
     free(name);
     free(secret);
     return known;
 }
 
-/* --- Metrics ---------------------------------------------------------------------------------- */
-
-static void add_metric(struct tn_text *text, const char *name, const char *type, const char *help,
-                       uint64_t value)
+static bool is_json(const struct tn_http_request *request)
 {
-    tn_text_addf(text, "# HELP tenured_%s %s\n# TYPE tenured_%s %s\ntenured_%s %" PRIu64 "\n", name,
-                 help, name, type, name, value);
+    const char *type = field(request, "Content-Type");
+    return type != NULL && strncasecmp(type, "application/json", 16) == 0 &&
+           (type[16] == 0 || type[16] == ';' || type[16] == ' ');
 }
 
-static void add_flushes(struct tn_text *text, const struct tn_server *server)
-{
-    static const char name[] = "tenured_journal_flush_seconds";
-    uint64_t sum = 0;
+/* --- A request's connection ------------------------------------------------------------------- */
 
-    tn_text_addf(text, "# HELP %s Time that a write and flush took.\n# TYPE %s histogram\n", name,
-                 name);
-    for (int i = 0; i < TN_FLUSH_BUCKETS; i++) {
-        sum += server->flush_times[i];
-        if (i + 1 < TN_FLUSH_BUCKETS)
-            tn_text_addf(text, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
-                         (double)(UINT64_C(100) << i) / 1e6, sum);
+static void peer_gone(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    tn_server_tell_time(((struct tn_conn *)poll->data)->server);
+    tn_conn_close(poll->data);
+}
+
+/* The peer is watched as long as its request is with us: libmicrohttpd does not look after those
+ * that are suspended, and one that waits in line must not be granted anything when it is gone. */
+static bool connect_request(struct tn_http_request *request, const char *user)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct tn_conn *conn =
+        info != NULL ? tn_conn_make_http(request->server, info->connect_fd) : NULL;
+
+    if (conn == NULL)
+        return false;
+    (void)snprintf(conn->user, sizeof conn->user, "%s", user);
+    conn->http = request;
+    request->conn = conn;
+    (void)uv_poll_start(&conn->uv.poll, UV_DISCONNECT, peer_gone);
+    return true;
+}
+
+void tn_http_resume(struct tn_http_request *request)
+{
+    if (!request->suspended)
+        return;
+    request->suspended = false;
+    request->server->http_waits = true;
+    MHD_resume_connection(request->mhd);
+}
+
+/* What the connection has to say has passed the flush. */
+void tn_http_send(struct tn_conn *conn, size_t len)
+{
+    struct tn_http_request *request = conn->http;
+
+    if (conn->out.full) {
+        tn_conn_close(conn);
+        return;
     }
-    tn_text_addf(text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %g\n%s_count %" PRIu64 "\n",
-                 name, sum, name, (double)server->flush_ns / 1e9, name, sum);
-}
-
-static result_t metrics(struct tn_server *server, struct MHD_Connection *conn)
-{
-    struct tn_table_counts counts;
-    char buf[8192];
-    struct tn_text text;
-
-    tn_text_init(&text, buf, sizeof buf);
-    tn_table_count(server->state.table, &counts);
-    add_metric(&text, "sessions", "gauge", "Sessions that live.", counts.sessions);
-    add_metric(&text, "names", "gauge", "Names held or remembered.", counts.leases);
-    add_metric(&text, "waiters", "gauge", "Acquires that wait in line.", counts.waiters);
-    add_metric(&text, "fences", "gauge", "Resources with a fence.", server->state.fences.count);
-    add_metric(&text, "highest_token", "gauge", "The highest token granted.",
-               tn_table_token(server->state.table));
-    add_metric(&text, "connections", "gauge", "Connections.", server->conn_count);
-    add_metric(&text, "watches", "gauge", "Watches.", server->watch_count);
-    add_metric(&text, "connections_total", "counter", "Connections since the start.",
-               server->next_id);
-    add_metric(&text, "commands_total", "counter", "Commands.", server->count.commands);
-    add_metric(&text, "grants_total", "counter", "Leases granted.", server->count.grants);
-    add_metric(&text, "renewals_total", "counter", "Sessions renewed, or tried to.",
-               server->count.renewals);
-    add_metric(&text, "refusals_total", "counter", "Commands answered with an error.",
-               server->count.refusals);
-    add_metric(&text, "sessions_ended_total", "counter",
-               "Sessions that ended by time or with their process.", server->count.expired);
-    add_metric(&text, "journal_bytes", "gauge", "Journal since the last snapshot.",
-               server->journal.grown_bytes);
-    add_metric(&text, "disk_full", "gauge", "1: nothing is granted, for want of room.",
-               server->journal.disk_full);
-    add_flushes(&text, server);
-    return answer(conn, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", buf, text.len);
-}
-
-/* --- Leases ----------------------------------------------------------------------------------- */
-
-/* The fields of `tenure status --json`. */
-static void add_lease(struct tn_text *text, const struct tn_lease_view *view, const char *name,
-                      size_t name_len)
-{
-    bool held = view->session != NULL;
-
-    tn_text_add(text, "{\"name\":");
-    tn_json_string(text, name, name_len);
-    tn_text_addf(text, ",\"state\":\"%s\",\"holder\":", held ? "held" : "free");
-    if (held)
-        tn_json_string(text, view->label, view->label_len);
-    else
-        tn_text_add(text, "null");
-    tn_text_addf(text, ",\"token\":%" PRIu64 ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64,
-                 view->token, view->ttl / TN_MS(1), view->remaining / TN_MS(1));
-    tn_text_add(text, held && view->revoked ? ",\"revoked\":true}" : "}");
-}
-
-static result_t one_lease(struct tn_server *server, struct MHD_Connection *conn, const char *name)
-{
-    struct tn_op op = { .kind = TN_OP_READ, .name = name, .name_len = (uint32_t)strlen(name) };
-    struct tn_lease_view view = { 0 };
-    struct tn_result result;
-    char buf[LEASE_TEXT * 2];
-    struct tn_text text;
-
-    if (tn_name_check(name, strlen(name), NULL) != 0)
-        return answer_line(conn, MHD_HTTP_BAD_REQUEST, "not a name");
-    tn_server_step(server, &op, &result);
-    if (tn_journal_is_pending(&server->journal)) /* It ended just now, and that is not on disk. */
-        return answer_line(conn, MHD_HTTP_SERVICE_UNAVAILABLE, "changing hands; ask again");
-    if (result.lease != 0)
-        tn_table_lease(server->state.table, result.lease, &view);
-    tn_text_init(&text, buf, sizeof buf);
-    add_lease(&text, &view, name, strlen(name));
-    tn_text_add(&text, "\n");
-    return answer(conn, MHD_HTTP_OK, "application/json", buf, text.len);
-}
-
-/* {"cursor":N,"leases":[...]}; cursor 0: that was all. */
-static result_t all_leases(struct tn_server *server, struct MHD_Connection *conn, const char *user)
-{
-    const char *prefix = MHD_lookup_connection_value(conn, MHD_GET_ARGUMENT_KIND, "prefix");
-    const char *from = MHD_lookup_connection_value(conn, MHD_GET_ARGUMENT_KIND, "cursor");
-    size_t size = (size_t)PAGE_MAX * LEASE_TEXT * 2;
-    char *buf = malloc(size);
-    uint64_t cursor = 0;
-    struct tn_text text;
-    const char *comma = "";
-
-    if (buf == NULL || (from != NULL && tn_u64_parse(from, &cursor) != 0) || cursor > UINT32_MAX) {
-        free(buf);
-        return answer_line(conn, MHD_HTTP_BAD_REQUEST, "cursor: give what the last page gave");
+    if (len > 0) {
+        if (request->streams)
+            tn_events_replied(request, conn->out.buf, len);
+        else if (!request->answered)
+            tn_route_replied(request, conn->out.buf, len);
+        conn->out.len -= len;
+        if (conn->out.len > 0)
+            memmove(conn->out.buf, conn->out.buf + len, conn->out.len);
     }
-    uint32_t lease = (uint32_t)cursor;
-    tn_text_init(&text, buf, size);
-    tn_text_add(&text, "{\"leases\":[");
-    for (int i = 0; i < PAGE_MAX; i++) {
-        struct tn_lease_view view;
-        lease = tn_table_next(server->state.table, lease);
-        if (lease == 0)
-            break;
-        tn_table_lease(server->state.table, lease, &view);
-        if (prefix != NULL &&
-            (strlen(prefix) > view.name_len || memcmp(prefix, view.name, strlen(prefix)) != 0))
-            continue;
-        if (user != NULL && !tn_acl_allows(server->acl, user, TN_OBSERVE, view.name, view.name_len))
-            continue;
-        tn_text_add(&text, comma);
-        add_lease(&text, &view, view.name, view.name_len);
-        comma = ",";
-    }
-    tn_text_addf(&text, "],\"cursor\":%u}\n", lease);
-    result_t rc = answer(conn, MHD_HTTP_OK, "application/json", buf, text.len);
-    free(buf);
-    return rc;
+    if (conn->quitting && !conn->closing)
+        tn_conn_close(conn);
+    else if (request->answered || request->streams)
+        tn_http_resume(request);
 }
 
-/* --- Routes ----------------------------------------------------------------------------------- */
-
-static result_t route(struct tn_server *server, struct MHD_Connection *conn, const char *url)
+void tn_http_conn_closed(struct tn_conn *conn)
 {
+    struct tn_http_request *request = conn->http;
+
+    conn->http = NULL;
+    request->conn = NULL;
+    tn_http_resume(request); /* To its end. */
+}
+
+void tn_http_sweep(struct tn_conn *conn)
+{
+    if (((struct tn_http_request *)conn->http)->streams)
+        tn_events_sweep(conn->http);
+}
+
+/* --- A request -------------------------------------------------------------------------------- */
+
+/* The head is there. What is wrong with it is answered at once. */
+static struct tn_http_request *begin(struct tn_server *server, struct MHD_Connection *mhd,
+                                     const char *url, const char *method)
+{
+    struct tn_http_request *request = calloc(1, sizeof *request);
     char user[TN_USER_MAX + 1] = "";
-    const char *name = strncmp(url, "/v1/leases/", 11) == 0 ? url + 11 : NULL;
 
-    if (strcmp(url, "/healthz") == 0)
-        return answer_line(conn, MHD_HTTP_OK, "ok");
-    if (strcmp(url, "/readyz") == 0)
-        return tn_journal_is_short(&server->journal)
-                   ? answer_line(conn, MHD_HTTP_SERVICE_UNAVAILABLE, "the disk is full")
-                   : answer_line(conn, MHD_HTTP_OK, "ok");
-    if (server->acl != NULL && !name_user(server, conn, user))
-        return answer_line(conn, MHD_HTTP_UNAUTHORIZED, "say who you are: user and secret");
-    if (server->acl != NULL &&
-        !(name != NULL ? tn_acl_allows(server->acl, user, TN_OBSERVE, name, strlen(name))
-                       : tn_acl_allows_some(server->acl, user, TN_OBSERVE)))
-        return answer_line(conn, MHD_HTTP_FORBIDDEN, "the user has no right to observe this");
-    if (strcmp(url, "/metrics") == 0)
-        return metrics(server, conn);
-    if (strcmp(url, "/v1/leases") == 0)
-        return all_leases(server, conn, server->acl != NULL ? user : NULL);
-    if (name != NULL)
-        return one_lease(server, conn, name);
-    return answer_line(conn, MHD_HTTP_NOT_FOUND, "there is no such page");
+    if (request == NULL)
+        return NULL;
+    request->server = server;
+    request->mhd = mhd;
+    request->route = tn_route_find(request, method, url);
+    if (request->route == NULL || tn_route_is_open(request->route) || !is_from_here(request) ||
+        !name_user(request, user))
+        return request;
+    if (strcmp(method, "POST") == 0 && !is_json(request))
+        refuse_at_door(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "ERR",
+                       "Content-Type must be application/json");
+    else if (!connect_request(request, user))
+        refuse_at_door(request, MHD_HTTP_SERVICE_UNAVAILABLE, "UNAVAILABLE", "no memory");
+    return request;
 }
 
-static result_t handle(void *arg, struct MHD_Connection *conn, const char *url, const char *method,
+static result_t queue_answer(struct tn_http_request *request)
+{
+    return request->response != NULL
+               ? MHD_queue_response(request->mhd, request->status, request->response)
+               : MHD_NO;
+}
+
+/* The body is there. Most requests are a command, and wait for its reply. */
+static result_t run_request(struct tn_http_request *request)
+{
+    struct tn_server *server = request->server;
+    uint32_t count = 0;
+
+    if (request->body.failed)
+        refuse_at_door(request, TOO_LARGE, "FULL", "a body has at most 65536 bytes");
+    else
+        count = tn_route_words(request, server->words);
+    if (request->answered)
+        return queue_answer(request);
+    request->suspended = true;
+    MHD_suspend_connection(request->mhd);
+    tn_server_tell_time(server);
+    tn_command(request->conn, count);
+    return MHD_YES;
+}
+
+static result_t handle(void *arg, struct MHD_Connection *mhd, const char *url, const char *method,
                        const char *version, const char *data, size_t *data_len, void **state)
 {
-    static int begun;
+    struct tn_http_request *request = *state;
 
     (void)version;
-    (void)data;
-    if (*state == NULL) { /* The head is there; a body may follow. */
-        *state = &begun;
-        return MHD_YES;
+    if (request == NULL) {
+        request = *state = begin(arg, mhd, url, method);
+        if (request == NULL)
+            return MHD_NO;
+        return request->answered ? queue_answer(request) : MHD_YES;
     }
     if (*data_len > 0) {
+        struct tn_body *body = &request->body;
+        if (tn_body_room(body, *data_len, TN_BODY_MAX)) {
+            memcpy(body->bytes + body->len, data, *data_len);
+            body->len += *data_len;
+        }
         *data_len = 0;
         return MHD_YES;
     }
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return answer_line(conn, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only; leases are taken by RESP");
-    return route(arg, conn, url);
+    if (request->answered)
+        return queue_answer(request);
+    if (request->conn == NULL && !tn_route_is_open(request->route))
+        return MHD_NO; /* The peer is gone, or the daemon ends. */
+    return run_request(request);
+}
+
+static void completed(void *arg, struct MHD_Connection *mhd, void **state,
+                      enum MHD_RequestTerminationCode why)
+{
+    struct tn_http_request *request = *state;
+
+    (void)arg;
+    (void)mhd;
+    (void)why;
+    if (request == NULL)
+        return;
+    request->suspended = false;
+    if (request->conn != NULL)
+        tn_conn_close(request->conn);
+    if (request->response != NULL)
+        MHD_destroy_response(request->response);
+    free(request->body.bytes);
+    free(request);
+    *state = NULL;
 }
 
 /* --- On the loop ------------------------------------------------------------------------------ */
@@ -260,22 +345,56 @@ static void readable(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     server->http_waits = true; /* The turn that follows lets it run. */
-    (void)uv_poll_stop(poll);
+}
+
+static void time_over(uv_timer_t *timer)
+{
+    struct tn_server *server = timer->data;
+    server->http_waits = true;
 }
 
 void tn_http_run(struct tn_server *server)
 {
+    MHD_UNSIGNED_LONG_LONG ms;
+
     if (server->http == NULL || !server->http_waits)
         return;
     server->http_waits = false;
     (void)MHD_run(server->http);
+    if (MHD_get_timeout(server->http, &ms) != MHD_YES) {
+        (void)uv_timer_stop(&server->http_timer);
+        return;
+    }
+    server->http_waits = server->http_waits || ms == 0;
+    if (ms > 0)
+        (void)uv_timer_start(&server->http_timer, time_over, ms, 0);
+}
+
+static int listen_http(struct tn_server *server, struct sockaddr_storage *address)
+{
+    unsigned most = server->config.conns_max / 4;
+    unsigned v6 = address->ss_family == AF_INET6 ? MHD_USE_IPv6 : 0;
+    const union MHD_DaemonInfo *info = NULL;
+
+    most = most < 8 ? 8 : most > 1024 ? 1024 : most;
+    server->http = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | v6, 0, NULL, NULL, handle, server,
+        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address, MHD_OPTION_CONNECTION_TIMEOUT, 30u,
+        MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16 * 1024,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_END);
+    if (server->http != NULL)
+        info = MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_EPOLL_FD);
+    if (info == NULL || uv_poll_init(&server->loop, &server->http_poll, info->epoll_fd) != 0)
+        return TENURE_E_UNAVAILABLE;
+    (void)uv_timer_init(&server->loop, &server->http_timer);
+    server->http_timer.data = server->http_poll.data = server;
     (void)uv_poll_start(&server->http_poll, UV_READABLE, readable);
+    return 0;
 }
 
 int tn_http_open(struct tn_server *server, const char *where, struct tn_text *reterr)
 {
     struct sockaddr_storage address = { 0 };
-    const union MHD_DaemonInfo *info;
 
     if (!tn_parse_address(where, &address)) {
         tn_text_addf(reterr, "--http %s: give ADDRESS:PORT, as 127.0.0.1:7421", where);
@@ -285,22 +404,14 @@ int tn_http_open(struct tn_server *server, const char *where, struct tn_text *re
         tn_text_addf(reterr, "--http %s: only a loopback address: there is no TLS yet", where);
         return TENURE_E_DENIED;
     }
-    server->http = MHD_start_daemon(
-        MHD_USE_EPOLL | (address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0), 0, NULL, NULL, handle,
-        server, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_TIMEOUT,
-        30u, MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)16 * 1024, MHD_OPTION_END);
-    info =
-        server->http != NULL ? MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-    if (info == NULL || uv_poll_init(&server->loop, &server->http_poll, info->epoll_fd) != 0) {
+    if (listen_http(server, &address) != 0) {
         tn_text_addf(reterr, "--http %s: cannot listen there", where);
         tn_http_close(server);
         return TENURE_E_UNAVAILABLE;
     }
-    server->http_poll.data = server;
-    (void)uv_poll_start(&server->http_poll, UV_READABLE, readable);
     if (server->acl == NULL)
-        tn_log("warning: --http %s shows all leases to every user of this machine", where);
+        tn_log("warning: --http %s is open to every user of this machine, and no ACL guards it",
+               where);
     return 0;
 }
 
@@ -311,9 +422,19 @@ int tn_http_port(const struct tn_server *server)
     return info != NULL ? info->port : 0;
 }
 
+void tn_http_quiesce(struct tn_server *server)
+{
+    MHD_socket listener = server->http != NULL ? MHD_quiesce_daemon(server->http) : -1;
+    if (listener >= 0)
+        (void)close(listener);
+}
+
+/* All connections of requests are closed already, so none is suspended. */
 void tn_http_close(struct tn_server *server)
 {
-    if (server->http != NULL)
-        MHD_stop_daemon(server->http);
+    if (server->http == NULL)
+        return;
+    (void)MHD_run(server->http);
+    MHD_stop_daemon(server->http);
     server->http = NULL;
 }

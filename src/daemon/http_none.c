@@ -23,3 +23,24 @@ void tn_http_close(struct tn_server *server)
 {
     (void)server;
 }
+
+void tn_http_send(struct tn_conn *conn, size_t len)
+{
+    (void)conn;
+    (void)len;
+}
+
+void tn_http_conn_closed(struct tn_conn *conn)
+{
+    (void)conn;
+}
+
+void tn_http_sweep(struct tn_conn *conn)
+{
+    (void)conn;
+}
+
+void tn_http_quiesce(struct tn_server *server)
+{
+    (void)server;
+}

@@ -37,7 +37,7 @@ static const char usage[] =
     "                         [DIR.witness]\n"
     "  --accept-older-data    start although the witness knows of later data\n"
     "  --snapshot-bytes N     a snapshot is taken when the journal has grown so far [67108864]\n"
-    "  --http HOST:PORT       health, metrics and leases over HTTP, on loopback [none]\n"
+    "  --http HOST:PORT       the same over HTTP, with metrics, on loopback [none]\n"
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"

@@ -85,6 +85,7 @@ static void pass_on(struct tn_server *server, const struct tn_op *op,
                 push_to_session(server, notice, "revoked");
             break;
         case TN_NOTICE_CHANGED:
+            tn_metrics_changed(server, notice->lease, notice->held);
             tn_watch_changed(server, notice->lease);
             break;
         case TN_NOTICE_ENDED:
@@ -204,13 +205,7 @@ static void send_gated(struct tn_server *server)
 
 static void note_flush(struct tn_server *server)
 {
-    tenure_ns took = tn_boottime() - server->flush_began;
-    int bucket = 0;
-
-    while (bucket + 1 < TN_FLUSH_BUCKETS && took > TN_US(100) << bucket)
-        bucket++;
-    server->flush_times[bucket]++;
-    server->flush_ns += (uint64_t)took;
+    tn_histogram_add(&server->flushes, tn_boottime() - server->flush_began);
 }
 
 static void landed(uv_work_t *work, int status)
@@ -277,17 +272,17 @@ static void turn(struct tn_server *server)
 {
     bool left = work_off(server);
 
+    tn_http_run(server);
     resume_waiters(server);
     if (!flush(server)) {
-        arm(server, left);
+        arm(server, left || server->http_waits);
         return;
     }
     send_all(server);
     /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
     tn_journal_prepare(&server->journal);
-    if (!tn_journal_is_pending(&server->journal))
-        tn_http_run(server);
-    bool more = tn_journal_is_pending(&server->journal) || server->dirty != NULL;
+    bool more =
+        tn_journal_is_pending(&server->journal) || server->dirty != NULL || server->http_waits;
     if (!more)
         snapshot_if_long(server);
     arm(server, left || more);
@@ -326,8 +321,10 @@ static void sweep(uv_timer_t *timer)
     tn_server_tell_time(server);
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = next) {
         next = conn->next;
-        if (conn->wait == NULL && conn->partial_since != 0 &&
-            server->now - conn->partial_since > PARTIAL_NS)
+        if (conn->http != NULL)
+            tn_http_sweep(conn);
+        else if (conn->wait == NULL && conn->partial_since != 0 &&
+                 server->now - conn->partial_since > PARTIAL_NS)
             tn_conn_close(conn);
     }
 }
@@ -363,6 +360,7 @@ static void drain(struct tn_server *server)
     tn_notify("STOPPING=1");
     tn_server_tell_time(server);
     stop_listening(server);
+    tn_http_quiesce(server);
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = next) {
         next = conn->next;
         if (conn->wait != NULL) {
@@ -487,6 +485,8 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
     rc = config->acl != NULL ? tn_acl_load(config->acl, &server->acl, reterr) : 0;
     if (rc == 0)
         rc = open_data(server, reterr);
+    if (rc == 0)
+        rc = tn_metrics_open(server);
     if (rc != 0) {
         tn_acl_free(server->acl);
         return rc;
@@ -531,5 +531,6 @@ void tn_server_close(struct tn_server *server)
         (void)close(server->due_fd);
     tn_journal_close(&server->journal);
     tn_state_done(&server->state);
+    tn_metrics_close(server);
     tn_acl_free(server->acl);
 }

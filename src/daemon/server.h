@@ -34,12 +34,20 @@
 #define TN_LISTENERS_MAX 8
 #define TN_BUCKETS 4096
 
-#define TN_FLUSH_BUCKETS 16
+#define TN_HISTOGRAM_BUCKETS 20
+#define TN_REASONS 9
 
 struct tn_conn;
 struct tn_server;
 struct sockaddr_storage;
 struct MHD_Daemon;
+
+/* Up to @first, twice that, four times, ...; the last takes the rest. */
+struct tn_histogram {
+    tenure_ns first;
+    uint64_t sum;
+    uint64_t count[TN_HISTOGRAM_BUCKETS];
+};
 
 /* A word of a hash table's chain. */
 struct tn_map_node {
@@ -91,8 +99,10 @@ struct tn_conn {
         uv_stream_t stream;
         uv_pipe_t pipe;
         uv_tcp_t tcp;
+        uv_poll_t poll; /* Of a request by HTTP: its peer's socket. */
     } uv;
     struct tn_server *server;
+    struct tn_http_request *http; /* Whose replies these are; NULL: they are for the socket. */
     struct tn_conn *next, **prev; /* Of all. */
     struct tn_conn *dirty_next, *gated_next;
     bool dirty, closing, quitting, writing;
@@ -106,6 +116,8 @@ struct tn_conn {
     pid_t pid;
     uid_t uid;
     uint64_t id;
+    uint32_t renewed;        /* Renewals to be answered, */
+    tenure_ns renewed_at;    /* read then. */
     tenure_ns partial_since; /* A command has begun to arrive; 0: none. */
     char *in;
     uint32_t in_len, in_size;
@@ -162,10 +174,11 @@ struct tn_server {
     bool flushing; /* On the other thread. */
     int flush_error;
     tenure_ns flush_began;
-    uint64_t flush_ns;                      /* All flushes together. */
-    uint64_t flush_times[TN_FLUSH_BUCKETS]; /* Up to 100 us, 200 us, 400 us, ... */
+    struct tn_histogram flushes, renewals, terms, gaps;
+    uint32_t *changed; /* By lease; metrics.c. */
     struct MHD_Daemon *http;
     uv_poll_t http_poll;
+    uv_timer_t http_timer;
     bool http_waits;
     tenure_ns now, armed_for;
     uint64_t seq;     /* For renewals without a number of their own. */
@@ -174,6 +187,7 @@ struct tn_server {
     int status; /* The program's exit status. */
     struct {
         uint64_t commands, grants, renewals, refusals, expired;
+        uint64_t refused[TN_REASONS]; /* By the word of the error. */
     } count;
     struct tn_map_node *links[TN_BUCKETS];
     struct tn_map_node *waits[TN_BUCKETS];
@@ -232,13 +246,33 @@ void tn_notify(const char *state);
 
 TENURE_MUST_USE int tn_http_open(struct tn_server *server, const char *where,
                                  struct tn_text *reterr);
+/* Read requests and write answers. */
 void tn_http_run(struct tn_server *server);
+/* What a request's connection has to say: the first @len bytes of its buffer. */
+void tn_http_send(struct tn_conn *conn, size_t len);
+void tn_http_conn_closed(struct tn_conn *conn);
+void tn_http_sweep(struct tn_conn *conn);
+void tn_http_quiesce(struct tn_server *server);   /* No new peers. */
 int tn_http_port(const struct tn_server *server); /* 0: there is none. */
 void tn_http_close(struct tn_server *server);
+
+/* --- metrics.c -------------------------------------------------------------------------------- */
+
+TENURE_MUST_USE int tn_metrics_open(struct tn_server *server);
+void tn_metrics_close(struct tn_server *server);
+void tn_histogram_add(struct tn_histogram *histogram, tenure_ns took);
+/* An error was answered; @line begins with its word. */
+void tn_metrics_refused(struct tn_server *server, const char *line);
+void tn_metrics_changed(struct tn_server *server, uint32_t lease, bool held);
+/* The replies to the connection's renewals are on their way. */
+void tn_metrics_sent(struct tn_conn *conn);
+void tn_metrics_write(struct tn_server *server, struct tn_text *text);
 
 /* --- conn.c ----------------------------------------------------------------------------------- */
 
 void tn_conn_accept(uv_stream_t *listener, int status);
+/* One for a request by HTTP; its peer's socket is @fd. NULL: no memory. */
+struct tn_conn *tn_conn_make_http(struct tn_server *server, int fd);
 /* Let go of it; it vanishes when the loop has closed its handle. */
 void tn_conn_close(struct tn_conn *conn);
 /* There is something in the buffer: send it after the flush. */

@@ -1,0 +1,461 @@
+#!/usr/bin/python3
+"""http_test.py - tenured over HTTP: everything docs/openapi.yaml says, who is let in, what browsers
+may not do, hostile input, waiting in line, and events."""
+import base64
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import yaml_subset
+from tenured import (BUILD, PATIENCE, ROOT, Daemon, ask_over, case, main, same, secret, until)
+
+HTTP = ("--http", "127.0.0.1:0")
+
+
+# --- The OpenAPI file --------------------------------------------------------------------------
+
+class Spec:
+    def __init__(self):
+        self.all = yaml_subset.load(ROOT + "/docs/openapi.yaml")
+
+    def see(self, value):
+        """Follow $ref."""
+        while isinstance(value, dict) and "$ref" in value:
+            path, value = value["$ref"], self.all
+            for part in path[2:].split("/"):
+                value = value[part]
+        return value
+
+    def check(self, schema, value, where):
+        schema = self.see(schema)
+        if "oneOf" in schema:
+            wrong = []
+            for one in schema["oneOf"]:
+                try:
+                    return self.check(one, value, where)
+                except AssertionError as error:
+                    wrong.append(str(error))
+            raise AssertionError(f"{where}: none of: {wrong}")
+        if value is None and schema.get("nullable"):
+            return None
+        kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+        kind = schema["type"]
+        if not isinstance(value, kinds[kind]) or (kind == "integer" and isinstance(value, bool)):
+            raise AssertionError(f"{where}: {value!r} is no {kind}")
+        if "enum" in schema and value not in schema["enum"]:
+            raise AssertionError(f"{where}: {value!r} is not in {schema['enum']}")
+        if kind == "array":
+            for item in value:
+                self.check(schema["items"], item, where + "[]")
+        if kind == "object" and "properties" in schema:
+            for key in schema.get("required", []):
+                if key not in value:
+                    raise AssertionError(f"{where}: no {key}")
+            for key, inner in value.items():
+                if key not in schema["properties"]:
+                    raise AssertionError(f"{where}: {key} is not in the file")
+                self.check(schema["properties"][key], inner, where + "." + key)
+        return None
+
+    def requests(self, path, method):
+        """Each example of an operation: path with its query, and body."""
+        operation = self.all["paths"][path][method]
+        query = []
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                path = path.replace("{" + parameter["name"] + "}", parameter["example"])
+            elif "example" in parameter:
+                query.append(f"{parameter['name']}={parameter['example']}")
+        if query:
+            path += "?" + "&".join(query)
+        body = self.see(operation.get("requestBody", {}))
+        if not body:
+            return [(path, None)]
+        content = body["content"]["application/json"]
+        values = [content["example"]]
+        values += [one["value"] for one in content.get("examples", {}).values()]
+        for value in values:
+            self.check(content["schema"], value, path)
+        return [(path, value) for value in values]
+
+
+@case
+def every_operation_of_the_openapi_file_answers_as_it_says():
+    spec = Spec()
+    seen = set()
+    with Daemon(*HTTP) as daemon:
+        for path, methods in spec.all["paths"].items():
+            for method, operation in methods.items():
+                for url, body in spec.requests(path, method):
+                    if path == "/v1/events":
+                        continue # It does not end; there are cases below.
+                    status, answer = daemon.ask(method.upper(), url, body)
+                    if str(status) not in operation["responses"]:
+                        raise AssertionError(f"{method} {url}: {status} {answer}")
+                    content = spec.see(operation["responses"][str(status)])["content"]
+                    for kind in content.values():
+                        spec.check(kind["schema"], answer, f"{method} {url}")
+                    seen.add((path, status))
+    for expected in [("/v1/sessions/renew", 200), ("/v1/leases/acquire", 409),
+                     ("/v1/leases/revoke", 412), ("/v1/fences/admit", 412)]:
+        same(expected in seen, True)
+
+
+@case
+def the_openapi_file_has_every_route_of_the_daemon_and_no_other():
+    with open(ROOT + "/src/daemon/http_api.c") as file:
+        code = re.findall(r'\{ "(GET|POST)",\s*"(/[^"]*)"', file.read())
+    routes = {(method.lower(), path) for method, path in code}
+    said = {(method, re.sub(r"\{.*", "", path))
+            for path, methods in Spec().all["paths"].items() for method in methods}
+    same(said, routes)
+
+
+# --- Who is let in -----------------------------------------------------------------------------
+
+def basic(user, password):
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def new_user(user):
+    """The secret, and the line for the ACL."""
+    lines = subprocess.run([BUILD + "/tenured", "--new-secret", user], check=True, text=True,
+                           capture_output=True).stdout.splitlines()
+    return lines[0].rpartition(" ")[2], lines[1].partition(": ")[2]
+
+
+@case
+def with_an_acl_http_gives_no_right_without_user_and_secret():
+    password, line = new_user("mailer")
+    watcher, watcher_line = new_user("watcher")
+    daemon = Daemon(*HTTP, "--acl", "acl")
+    daemon.words = (*HTTP, "--acl", daemon.path("acl", f"{line}\nallow mailer acquire jobs/*\n"
+                                                f"{watcher_line}\nallow watcher observe jobs/a\n"))
+    with daemon:
+        for method, path, body in [("GET", "/v1/leases", None), ("GET", "/metrics", None),
+                                   ("GET", "/v1/events", None), ("GET", "/v1/info", None),
+                                   ("POST", "/v1/sessions", {"ttl_ms": 5000})]:
+            same(daemon.ask(method, path, body)[0], 401)
+            same(daemon.ask(method, path, body, basic("mailer", "guess"))[0], 401)
+            same(daemon.ask(method, path, body, basic("nobody", password))[0], 401)
+        same(daemon.ask("GET", "/healthz")[0], 200)
+        mailer = basic("mailer", password)
+        status, session = daemon.ask("POST", "/v1/sessions", {"ttl_ms": 60000}, mailer)
+        same(status, 200)
+
+        def take(name, headers):
+            body = {"session": session["session"], "name": name}
+            return daemon.ask("POST", "/v1/leases/acquire", body, headers)[0]
+
+        same(take("jobs/a", mailer), 200)
+        same(take("jobs", mailer), 403)
+        same(take("other", mailer), 403)
+        same(take("jobs/b", basic("watcher", watcher)), 403)
+        same(daemon.ask("POST", "/v1/leases/revoke", {"name": "jobs/a"}, mailer)[0], 403)
+        same(daemon.ask("GET", "/v1/leases/jobs/a", None, basic("watcher", watcher))[0], 200)
+        same(daemon.ask("GET", "/v1/leases/jobs/b", None, basic("watcher", watcher))[0], 403)
+        same(daemon.ask("GET", "/v1/events", None, basic("watcher", watcher))[0], 403)
+        listed = daemon.ask("GET", "/v1/leases", None, basic("watcher", watcher))[1]["leases"]
+        same([lease["name"] for lease in listed], ["jobs/a"])
+        same(password in daemon.said(), False)
+
+
+@case
+def a_page_of_another_site_can_neither_write_nor_read():
+    body = json.dumps({"ttl_ms": 5000})
+    with Daemon(*HTTP) as daemon:
+        own = f"127.0.0.1:{daemon.http_port}"
+        plain = {"Content-Type": "text/plain"}
+        asked = {"Content-Type": "application/json"}
+        for headers, status in [
+                (plain, 415), ({}, 415), ({"Content-Type": "application/jsonx"}, 415),
+                ({**asked, "Origin": "http://evil.example"}, 403),
+                ({**asked, "Origin": "null"}, 403),
+                ({**asked, "Origin": "https://" + own}, 403),
+                ({**asked, "Sec-Fetch-Site": "cross-site"}, 403),
+                ({**asked, "Host": "evil.example"}, 403),
+                ({**asked, "Host": f"evil.example:{daemon.http_port}"}, 403),
+                ({**asked, "Host": "127.0.0.1.evil.example"}, 403),
+                ({**asked, "Origin": "http://" + own}, 200),
+                ({**asked, "Host": "localhost", "Content-Type": "application/json; charset=utf-8"},
+                 200)]:
+            got = daemon.ask("POST", "/v1/sessions", body, headers)
+            if got[0] != status:
+                raise AssertionError(f"{headers}: {got}")
+        same(daemon.ask("GET", "/v1/leases", None, {"Host": "evil.example"})[0], 403)
+        same(daemon.ask("OPTIONS", "/v1/sessions", None, {"Origin": "http://evil.example"})[0],
+             405)
+        same(daemon.ask("GET", "/v1/info")[1]["sessions"], 2)
+
+
+# --- Hostile input -----------------------------------------------------------------------------
+
+@case
+def what_is_no_request_changes_nothing_and_is_refused():
+    with Daemon(*HTTP) as daemon:
+        for body in ["", "{", "[]", "null", '{"ttl_ms":"5000"}', '{"ttl_ms":5000.5}',
+                     '{"ttl_ms":-1}', '{"ttl_ms":5000,"more":1}', '{"ttl_ms":5000,"ttl_ms":5001}',
+                     '{"ttl_ms":5000,"label":"' + "x" * 300 + '"}', '{"ttl_ms":5000}{}',
+                     '{"session":"*","ttl_ms":5000,"label":1}', "[" * 100]:
+            status, answer = daemon.ask("POST", "/v1/sessions", body,
+                                        {"Content-Type": "application/json"})
+            if status != 400 or answer["error"] != "ERR":
+                raise AssertionError(f"{body}: {status} {answer}")
+        big = json.dumps({"ttl_ms": 5000, "label": "x" * 70000})
+        same(daemon.ask("POST", "/v1/sessions", big, {"Content-Type": "application/json"})[0], 413)
+        same(daemon.ask("GET", "/v1/leases/" + "x" * 300)[0], 400)
+        same(daemon.ask("GET", "/v1/leases/a//b")[0], 400)
+        same(daemon.ask("GET", "/v1/nothing")[0], 404)
+        same(daemon.ask("PUT", "/v1/sessions", "{}")[0], 405)
+        same(daemon.ask("GET", "/v1/info")[1]["sessions"], 0)
+
+
+@case
+def a_million_hostile_bytes_over_http_end_that_connection_only():
+    noise = bytes((i * 7919 + i // 251) % 256 for i in range(1 << 20))
+    shapes = [noise, b"GET /" + b"a" * (1 << 20), b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200000,
+              b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              b"Content-Length: 99999999999999999999\r\n\r\n" + b"1" * (1 << 20),
+              b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              b"Transfer-Encoding: chunked\r\n\r\n" + b"zz\r\n" * (1 << 18)]
+    with Daemon(*HTTP) as daemon:
+        with daemon.resp() as holder:
+            holder.ask("SESSION", "OPEN", secret(1), 2000)
+            for shape in shapes:
+                with socket.create_connection(("127.0.0.1", daemon.http_port), PATIENCE) as peer:
+                    try:
+                        peer.sendall(shape)
+                        while peer.recv(65536):
+                            pass
+                    except (ConnectionError, BrokenPipeError):
+                        pass
+                holder.ask("SESSION", "RENEW", secret(1))
+                same(daemon.ask("GET", "/healthz")[0], 200)
+        same(daemon.ask("GET", "/v1/info")[1]["sessions"], 1)
+
+
+# --- Waiting, and what is on disk --------------------------------------------------------------
+
+@case
+def who_waits_in_line_over_http_is_granted_in_its_turn():
+    with Daemon(*HTTP) as daemon:
+        for number in (1, 2):
+            daemon.post("/v1/sessions", session=secret(number), ttl_ms=60000, label=f"h{number}")
+        _, first = daemon.post("/v1/leases/acquire", session=secret(1), name="a")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(
+            daemon.post("/v1/leases/acquire", session=secret(2), name="a", wait_ms=60000)))
+        thread.start()
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["waiters"] == 1, "a waiter")
+        same(answers, [])
+        same(daemon.post("/v1/leases/release", session=secret(1), term=first["term"], name="a",
+                         token=first["token"])[0], 200)
+        thread.join(PATIENCE)
+        same(answers[0][0], 200)
+        same(answers[0][1]["token"], 2)
+        same(daemon.ask("GET", "/v1/leases/a")[1]["holder"], "h2")
+
+
+@case
+def who_hangs_up_while_it_waits_gives_up_its_place():
+    with Daemon(*HTTP) as daemon:
+        for number in (1, 2):
+            daemon.post("/v1/sessions", session=secret(number), ttl_ms=60000)
+        _, first = daemon.post("/v1/leases/acquire", session=secret(1), name="a")
+        waiter = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)
+        waiter.request("POST", "/v1/leases/acquire", json.dumps(
+            {"session": secret(2), "name": "a", "wait_ms": 60000}),
+            {"Content-Type": "application/json"})
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["waiters"] == 1, "a waiter")
+        waiter.close()
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["waiters"] == 0, "no waiter")
+        daemon.post("/v1/leases/release", session=secret(1), term=first["term"], name="a",
+                    token=first["token"])
+        same(daemon.ask("GET", "/v1/leases/a")[1]["state"], "free")
+
+
+@case
+def what_http_answered_is_there_after_kill_9():
+    daemon = Daemon(*HTTP).start()
+    daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
+    tokens = []
+    for number in range(20):
+        status, answer = daemon.post("/v1/leases/acquire", session=secret(1), name=f"n{number}")
+        same(status, 200)
+        tokens.append(answer["token"])
+    daemon.stop(signal.SIGKILL)
+    with daemon:
+        for number, token in enumerate(tokens):
+            lease = daemon.ask("GET", f"/v1/leases/n{number}")[1]
+            same((lease["state"], lease["token"]), ("held", token))
+
+
+@case
+def a_flush_that_fails_is_not_answered_over_http_either():
+    with Daemon(*HTTP) as daemon: # So that nothing is flushed to begin with.
+        pass
+    daemon.env = {"LD_PRELOAD": BUILD + "/tests/fixtures/libfailing_disk.so",
+                  "TENURE_TEST_FLUSHES": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    daemon.start()
+    same(daemon.post("/v1/sessions", ttl_ms=5000)[0], 200)
+    try:
+        answer = daemon.post("/v1/sessions", ttl_ms=5000)
+    except (ConnectionError, http.client.HTTPException):
+        answer = None
+    same(answer, None)
+    same(daemon.stop(), 74)
+
+
+# --- Events ------------------------------------------------------------------------------------
+
+class Events:
+    def __init__(self, daemon, query="", headers=None):
+        self.connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port,
+                                                     timeout=PATIENCE)
+        self.connection.request("GET", "/v1/events" + query, headers=headers or {})
+        self.answer = self.connection.getresponse()
+        same(self.answer.status, 200)
+        same(self.answer.getheader("Content-Type"), "text/event-stream")
+
+    def next(self):
+        """("lease", {...}), or None at the end."""
+        kind = data = None
+        while True:
+            line = self.answer.readline().decode()
+            if not line:
+                return None
+            line = line.rstrip("\n")
+            if line.startswith("event: "):
+                kind = line[7:]
+            elif line.startswith("data: "):
+                data = json.loads(line[6:])
+            elif line == "" and kind is not None:
+                return kind, data
+
+    def close(self):
+        self.connection.close()
+
+
+@case
+def events_begin_with_what_is_there_and_go_on_with_what_changes():
+    with Daemon(*HTTP) as daemon:
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
+        names = [f"jobs/{number}" for number in range(600)]
+        daemon.post("/v1/leases/acquire", session=secret(1), term=secret(9), names=names)
+        daemon.post("/v1/leases/acquire", session=secret(1), term=secret(9), name="jobs2/x")
+        events = Events(daemon, "?prefix=jobs")
+        seen = []
+        while (event := events.next())[0] == "lease":
+            same((event[1]["state"], event[1]["holder"]), ("held", "me"))
+            seen.append(event[1]["name"])
+        same(event[0], "synced")
+        same(sorted(seen), sorted(names))
+        token = daemon.ask("GET", "/v1/leases/jobs/7")[1]["token"]
+        daemon.post("/v1/leases/release", session=secret(1), term=secret(9), name="jobs/7",
+                    token=token)
+        same(events.next(), ("lease", {"name": "jobs/7", "state": "free", "holder": None,
+                                       "token": token}))
+        daemon.post("/v1/leases/acquire", session=secret(1), name="other")
+        daemon.post("/v1/leases/acquire", session=secret(1), name="jobs/7")
+        kind, lease = events.next()
+        same((kind, lease["name"], lease["state"], lease["token"] > token),
+             ("lease", "jobs/7", "held", True))
+        events.close()
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["watches"] == 0, "no watch is left")
+
+
+@case
+def events_of_one_name_are_of_that_name_and_end_with_the_daemon():
+    with Daemon(*HTTP) as daemon:
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
+        events = Events(daemon, "?name=a/b")
+        same(events.next()[1]["state"], "free")
+        same(events.next()[0], "synced")
+        daemon.post("/v1/leases/acquire", session=secret(1), name="a")
+        daemon.post("/v1/leases/acquire", session=secret(1), name="a/b")
+        same(events.next()[1]["name"], "a/b")
+        same(daemon.stop(), 0)
+        same(events.next(), None)
+
+
+@case
+def a_reader_of_events_that_does_not_read_is_cut_off_and_nobody_waits_for_it():
+    with Daemon(*HTTP) as daemon:
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=600000, label="m" * 255)
+        names = [f"{number:03}" + "n" * 240 for number in range(200)]
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", daemon.http_port))
+        slow.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["watches"] == 1, "a watch")
+        for number in range(9, 1000):
+            if "too slowly" in daemon.said():
+                break
+            term = secret(number)
+            _, many = daemon.post("/v1/leases/acquire", session=secret(1), term=term, names=names)
+            daemon.post("/v1/leases/release", session=secret(1), term=term, leases=[
+                {"name": name, "token": one["token"]}
+                for name, one in zip(names, many["results"])])
+        same("too slowly" in daemon.said(), True)
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["watches"] == 0, "no watch is left")
+        slow.close()
+
+
+# --- Metrics -----------------------------------------------------------------------------------
+
+@case
+def metrics_tell_gaps_terms_renewals_validity_commits_queue_and_refusals():
+    with Daemon(*HTTP) as daemon:
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000)
+        _, first = daemon.post("/v1/leases/acquire", session=secret(1), name="a")
+        daemon.post("/v1/leases/release", session=secret(1), term=first["term"], name="a",
+                    token=first["token"])
+        same(daemon.metric("term_seconds_count"), 1)
+        same(daemon.metric("leader_gap_seconds_count"), 0)
+        time.sleep(0.05)
+        daemon.post("/v1/leases/acquire", session=secret(1), name="a")
+        same(daemon.metric("leader_gap_seconds_count"), 1)
+        same(0.03 < daemon.metric("leader_gap_seconds_sum") < PATIENCE, True)
+        with daemon.resp() as waiter:
+            waiter.ask("SESSION", "OPEN", secret(2), 60000)
+            waiter.ask("LEASE", "ACQUIRE", secret(2), secret(3), "a", "QUEUE")
+            same(daemon.metric("waiters"), 1)
+            waiter.ask("SESSION", "RENEW", secret(2))
+        same(daemon.metric("renewal_seconds_count"), 1)
+        same(daemon.metric("journal_flush_seconds_count") > 2, True)
+        same(daemon.metric('sessions_by_remaining{le="1"}'), 2)
+        same(daemon.metric('sessions_by_remaining{le="0.1"}'), 0)
+        same(30 < daemon.metric("remaining_validity_seconds_min") <= 60, True)
+        before = daemon.metric('refusals_total{reason="GONE"}')
+        daemon.post("/v1/sessions/renew", session=secret(7))
+        same(daemon.metric('refusals_total{reason="GONE"}'), before + 1)
+        lines = daemon.ask("GET", "/metrics")[1].splitlines()
+        for line in lines:
+            if not re.fullmatch(r'# (HELP|TYPE) tenured_.*|tenured_[a-z_]+(\{[a-z]+="[^"]*"\})? '
+                                r'[0-9.e+-]+', line):
+                raise AssertionError("not Prometheus: " + line)
+        daemon.post("/v1/leases/acquire", session=secret(1), term=secret(8),
+                    names=[f"n{number}" for number in range(500)])
+        same(len(daemon.ask("GET", "/metrics")[1].splitlines()), len(lines))
+
+
+@case
+def one_connection_carries_many_requests():
+    with Daemon(*HTTP) as daemon:
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)
+        same(ask_over(connection, "POST", "/v1/sessions",
+                      {"session": secret(1), "ttl_ms": 60000})[0], 200)
+        socket_before = connection.sock
+        for number in range(200):
+            same(ask_over(connection, "POST", "/v1/sessions/renew", {"session": secret(1)})[0],
+                 200)
+        same(connection.sock is socket_before, True)
+        connection.close()
+
+
+main()
