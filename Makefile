@@ -54,10 +54,15 @@ amalgamation:
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
+# tenured beside its peers, about ten minutes; BENCH_RUNS=1 BENCH_SECONDS=0.5 for a first look.
 bench: deps
-	@SEEDS=$(SEEDS) bench/run
+	@tools/deps --if-root servers
 	@tools/deps bench
-	@bench/daemon
+	@bench/peers
+
+# The simulator and tenure_token.
+bench-sim: deps
+	@SEEDS=$(SEEDS) bench/run
 
 # Of the unit tests and of every verb.
 valgrind: build
@@ -104,7 +109,8 @@ help:
 	@echo "make bench-fences  measure what a fence costs at each receiver"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make valgrind   the unit tests and every verb under valgrind"
-	@echo "make bench      measure the simulator; tenured beside Redis and beside the least it must do"
+	@echo "make bench      tenured beside etcd, ZooKeeper, Redis, PostgreSQL and the least it must do"
+	@echo "make bench-sim  measure the simulator and tenure_token"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
@@ -112,5 +118,5 @@ help:
 	@echo "Variables: BUILD=build CHECK_JOBS=4 CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
 .PHONY: all build check check-chaos valgrind demo amalgamation install
-.PHONY: bench bench-fences bench-handover
+.PHONY: bench bench-sim bench-fences bench-handover
 .PHONY: deps coverage tidy format clean fuzz help

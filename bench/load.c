@@ -1,61 +1,57 @@
-/* load.c - loads tenured, Redis or the floor with the same work in the same way, and reports.
+/* load.c - loads a lease server and reports; load.h says how.
  *
- * usage: load TARGET WORK ADDRESS CONNECTIONS SECONDS
- *   TARGET   tenured, redis, floor
- *   WORK     acquire (a new name each time), renew, set (Redis: SET NX PX alone, without a token),
- *            handover (release to the next holder's knowledge, with two connections)
+ * usage: load SERVER WORK ADDRESS [CONNECTIONS] [SECONDS|COUNT]
+ *   SERVER   tenured, redis, floor, etcd, zookeeper, postgres
+ *   WORK     acquire   a new name each time: RATE P50 P99, in requests a second and microseconds
+ *            renew     the connection's own lease: the same
+ *            fill      COUNT acquires, spread over the connections: the same
+ *            handover  release to the next holder's knowledge, with two connections: the same
+ *            failover  the holder, with a TTL of 5 s, is killed: milliseconds until the next knows
+ *            ready     until the server answers, at most a minute: milliseconds
  *   ADDRESS  tcp:PORT on loopback, or unix:PATH
  *
- * One thread, epoll, one request outstanding per connection. Prints one line: requests a second,
- * and the median and the 99th percentile of the time for one in microseconds. */
+ * One thread, epoll, one request outstanding per connection. Leases last an hour. */
 #define _GNU_SOURCE
+#include "bench/load.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/resp.h"
-
 #define CONNS_MAX 2048
 #define SAMPLES_MAX (1 << 22)
-
-/* What a lease is on Redis: the name if it is free, and a token that only grows. */
-static const char acquire_script[] =
-    "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then "
-    "return redis.call('INCR', KEYS[2]) end return false";
-static const char renew_script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then "
-                                   "return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
-
-struct conn {
-    int fd;
-    unsigned number;
-    uint64_t sent_at;
-    char in[4096];
-    size_t in_len;
-    struct tn_resp_scan scan;
-};
+#define TTL_MS 3600000
+#define CRASH_TTL_MS 5000
+/* Who waits has waited for longer than etcd takes to begin to tell a watcher. */
+#define SETTLE_MS 120
+#define POLL_MS 100
 
 static struct conn *conns;
-static uint32_t *samples;
+static uint32_t *samples; /* In units of 100 ns. */
 static size_t sample_count;
-static uint64_t serial;
-static uint64_t run_id; /* So that names of two runs differ. */
-static char acquire_sha[64], renew_sha[64];
-static bool redis, floor_target;
+static uint64_t serial, run_id;
 
-static void fail(const char *what)
+void load_fail(const char *what, const char *detail, size_t len)
 {
-    (void)fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+    (void)fprintf(stderr, "load: %s: %.*s\n", what, (int)len, detail);
     exit(1);
+}
+
+static void fail_errno(const char *what)
+{
+    const char *why = strerror(errno);
+    load_fail(what, why, strlen(why));
 }
 
 static uint64_t now_ns(void)
@@ -66,164 +62,114 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* --- Talking ---------------------------------------------------------------------------------- */
+static char *put_hex(char *to, uint64_t number, int digits)
+{
+    for (int i = digits; i-- > 0;)
+        *to++ = "0123456789abcdef"[number >> (4 * i) & 15];
+    *to = 0;
+    return to;
+}
 
+void load_secret(char ret_text[33])
+{
+    put_hex(put_hex(ret_text, run_id, 16), ++serial, 16);
+}
+
+/* A name that is new in every run. */
+static void new_name(char *ret_name)
+{
+    *ret_name = 'n';
+    put_hex(put_hex(ret_name + 1, run_id & 0xffff, 4), ++serial, 7);
+}
+
+/* --- Connections ------------------------------------------------------------------------------ */
+
+/* Returns a socket, or -1. */
 static int connect_to(const char *address)
 {
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    struct sockaddr_in in = { .sin_family = AF_INET };
+    bool local = strncmp(address, "unix:", 5) == 0;
     int one = 1;
-    int fd;
-    int rc;
+    int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (strncmp(address, "unix:", 5) == 0) {
-        struct sockaddr_un un = { .sun_family = AF_UNIX };
-        (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", address + 5);
-        fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        rc = connect(fd, (struct sockaddr *)&un, sizeof un);
-    } else {
-        struct sockaddr_in in = { .sin_family = AF_INET };
-        in.sin_port = htons((uint16_t)strtol(address + 4, NULL, 10));
-        in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        fd = socket(AF_INET, SOCK_STREAM, 0);
-        rc = connect(fd, (struct sockaddr *)&in, sizeof in);
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (fd < 0 || (!local && strncmp(address, "tcp:", 4) != 0))
+        load_fail("no such address", address, strlen(address));
+    (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", address + 5);
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons((uint16_t)strtol(address + 4, NULL, 10));
+    if (connect(fd, local ? (struct sockaddr *)&un : (struct sockaddr *)&in,
+                local ? sizeof un : sizeof in) != 0) {
+        (void)close(fd);
+        return -1;
     }
-    if (rc != 0)
-        fail(address);
+    if (!local)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
 }
 
-/* A command of @count words. */
-static void send_words(struct conn *conn, const char *const *words, unsigned count)
+static void flush_out(struct conn *conn)
 {
-    char buf[2048];
-    struct tn_resp_out out = { .buf = buf, .size = sizeof buf };
+    size_t at = 0;
 
-    tn_resp_put_array(&out, count);
-    for (unsigned i = 0; i < count; i++)
-        tn_resp_put_text(&out, words[i]);
-    conn->sent_at = now_ns();
-    if (out.full || write(conn->fd, buf, out.len) != (ssize_t)out.len)
-        fail("write");
+    while (at < conn->out_len) {
+        ssize_t n = write(conn->fd, conn->out + at, conn->out_len - at);
+        if (n < 0)
+            fail_errno("write");
+        at += (size_t)n;
+    }
+    conn->out_len = 0;
 }
 
-/* Read; returns the length of a whole reply at the start of conn->in, or 0. */
-static size_t receive(struct conn *conn)
+static void begin(struct conn *conn, enum op op, const char *name)
+{
+    conn->op = op;
+    conn->stage = 0;
+    if (op == OP_ACQUIRE || op == OP_LEAD || op == OP_WAIT)
+        load_secret(conn->term);
+    if (name != NULL)
+        memcpy(conn->name, name, strlen(name) + 1);
+    conn->protocol->begin(conn);
+    conn->sent_at = now_ns();
+    flush_out(conn);
+}
+
+/* Read what is there. Returns whether the operation is over. */
+static bool receive(struct conn *conn)
 {
     ssize_t n = read(conn->fd, conn->in + conn->in_len, sizeof conn->in - conn->in_len);
 
     if (n <= 0)
-        fail("read");
+        fail_errno(n == 0 ? "the server hung up" : "read");
     conn->in_len += (size_t)n;
-    int64_t len = tn_resp_scan(&conn->scan, sizeof conn->in, 64, conn->in, conn->in_len);
-    if (len < 0 || (len > 0 && conn->in[0] == '-')) {
-        (void)fprintf(stderr, "load: %.*s", (int)conn->in_len, conn->in);
-        exit(1);
-    }
-    return (size_t)len;
+    bool over = conn->protocol->arrived(conn);
+    flush_out(conn);
+    return over;
 }
 
-static void consume(struct conn *conn, size_t len)
+static void finish(struct conn *conn)
 {
-    conn->in_len -= len;
-    memmove(conn->in, conn->in + len, conn->in_len);
-}
-
-/* Send and wait for the reply, which stays in conn->in until the next. */
-static void ask(struct conn *conn, const char *const *words, unsigned count)
-{
-    size_t len;
-
-    send_words(conn, words, count);
-    while ((len = receive(conn)) == 0)
+    while (!receive(conn))
         ;
-    conn->in[len < sizeof conn->in ? len : len - 1] = 0;
-    conn->in_len = 0;
 }
 
-/* --- Work ------------------------------------------------------------------------------------- */
-
-static const char *secret_of(const struct conn *conn)
+static void carry_out(struct conn *conn, enum op op, const char *name)
 {
-    static char text[40];
-
-    (void)snprintf(text, sizeof text, "%016llx%016x", (unsigned long long)run_id, conn->number + 1);
-    return text;
+    begin(conn, op, name);
+    finish(conn);
 }
 
-static void load_script(struct conn *conn, const char *script, char *ret_sha)
+static void open_conn(struct conn *conn, const struct protocol *protocol, const char *address,
+                      unsigned number, unsigned ttl_ms)
 {
-    ask(conn, (const char *[]) { "SCRIPT", "LOAD", script }, 3);
-    (void)sscanf(conn->in, "$40 %40s", ret_sha);
-}
-
-/* An acquire of @name with a secret of its own. */
-static void send_acquire(struct conn *conn, const char *name)
-{
-    char term[40];
-
-    (void)snprintf(term, sizeof term, "%016llx%016llx", (unsigned long long)run_id,
-                   (unsigned long long)++serial);
-    if (redis)
-        send_words(conn,
-                   (const char *[]) { "EVALSHA", acquire_sha, "2", name, "token", term, "600000" },
-                   7);
-    else
-        send_words(conn, (const char *[]) { "LEASE", "ACQUIRE", secret_of(conn), term, name }, 5);
-}
-
-static void work_acquire(struct conn *conn)
-{
-    char name[40];
-
-    (void)snprintf(name, sizeof name, "n%llx-%llu", (unsigned long long)run_id & 0xffff,
-                   (unsigned long long)++serial);
-    send_acquire(conn, name);
-}
-
-static void work_set(struct conn *conn)
-{
-    char name[40];
-
-    (void)snprintf(name, sizeof name, "n%llx-%llu", (unsigned long long)run_id & 0xffff,
-                   (unsigned long long)++serial);
-    send_words(conn, (const char *[]) { "SET", name, secret_of(conn), "NX", "PX", "600000" }, 6);
-}
-
-static const char *own_name(const struct conn *conn)
-{
-    static char name[40];
-
-    (void)snprintf(name, sizeof name, "own-%llx-%u", (unsigned long long)run_id, conn->number);
-    return name;
-}
-
-static void work_renew(struct conn *conn)
-{
-    if (redis)
-        send_words(conn,
-                   (const char *[]) { "EVALSHA", renew_sha, "1", own_name(conn), secret_of(conn),
-                                      "600000" },
-                   6);
-    else
-        send_words(conn, (const char *[]) { "SESSION", "RENEW", secret_of(conn) }, 3);
-}
-
-/* Sessions, scripts, and for renewals something to renew. */
-static void prepare(struct conn *conn)
-{
-    if (floor_target)
-        return;
-    if (redis) {
-        load_script(conn, acquire_script, acquire_sha);
-        load_script(conn, renew_script, renew_sha);
-        ask(conn, (const char *[]) { "SET", own_name(conn), secret_of(conn), "PX", "600000" }, 5);
-    } else {
-        ask(conn, (const char *[]) { "SESSION", "OPEN", secret_of(conn), "600000" }, 4);
-        ask(conn,
-            (const char *[]) { "LEASE", "ACQUIRE", secret_of(conn), secret_of(conn),
-                               own_name(conn) },
-            5);
-    }
+    *conn = (struct conn) { .protocol = protocol, .number = number, .ttl_ms = ttl_ms };
+    conn->local = address[0] == 'u';
+    conn->fd = connect_to(address);
+    if (conn->fd < 0)
+        fail_errno(address);
+    load_secret(conn->session);
+    new_name(conn->name);
+    carry_out(conn, OP_OPEN, NULL);
 }
 
 /* --- Load ------------------------------------------------------------------------------------- */
@@ -241,17 +187,26 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static void report(uint64_t done, double seconds)
+static void report(uint64_t done, uint64_t ns)
 {
     qsort(samples, sample_count, sizeof samples[0], by_size);
-    (void)printf("%.0f %.1f %.1f\n", (double)done / seconds, samples[sample_count / 2] / 10.0,
-                 samples[sample_count * 99 / 100] / 10.0);
+    (void)printf("%.0f %.1f %.1f\n", (double)done / ((double)ns / 1e9),
+                 samples[sample_count / 2] / 10.0, samples[sample_count * 99 / 100] / 10.0);
 }
 
-static void run_load(void (*work)(struct conn *conn), unsigned count, double seconds)
+static void next(struct conn *conn, enum op op)
+{
+    char name[24];
+
+    new_name(name);
+    begin(conn, op, op == OP_ACQUIRE ? name : NULL);
+}
+
+/* Until @count operations are over, or for @ns. */
+static void run_load(enum op op, unsigned count, uint64_t ns, uint64_t wanted)
 {
     static struct epoll_event events[CONNS_MAX];
-    int poller = epoll_create1(0);
+    int poller = epoll_create1(EPOLL_CLOEXEC);
     uint64_t done = 0;
 
     for (unsigned i = 0; i < count; i++) {
@@ -259,140 +214,178 @@ static void run_load(void (*work)(struct conn *conn), unsigned count, double sec
         (void)epoll_ctl(poller, EPOLL_CTL_ADD, conns[i].fd, &event);
     }
     uint64_t from = now_ns();
-    uint64_t until = from + (uint64_t)(seconds * 1e9);
+    uint64_t now = from;
     for (unsigned i = 0; i < count; i++)
-        work(&conns[i]);
-    while (now_ns() < until) {
+        next(&conns[i], op);
+    while (now < from + ns && done < wanted) {
         int n = epoll_wait(poller, events, CONNS_MAX, 1000);
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n && done < wanted; i++) {
             struct conn *conn = events[i].data.ptr;
-            size_t len = receive(conn);
-            if (len == 0)
+            if (!receive(conn))
                 continue;
-            consume(conn, len);
             note(now_ns() - conn->sent_at);
             done++;
-            work(conn);
+            next(conn, op);
         }
+        now = now_ns();
     }
-    report(done, (double)(now_ns() - from) / 1e9);
+    report(done, now - from);
 }
 
-/* --- Hand-over -------------------------------------------------------------------------------- */
+/* --- From one holder to the next -------------------------------------------------------------- */
 
-static bool is_readable(int fd, int ms)
+static void let(int ms)
 {
-    struct pollfd poller = { .fd = fd, .events = POLLIN };
-    return poll(&poller, 1, ms) > 0;
+    (void)poll(NULL, 0, ms);
 }
 
-static uint64_t token_in(const char *reply)
-{
-    const char *colon = strchr(reply, ':');
-    return colon != NULL ? strtoull(colon + 1, NULL, 10) : 0;
-}
-
-/* The waiter waits; the holder releases; how long until the waiter knows that it holds. On Redis
- * the release deletes the key and pushes to a list on which the waiter blocks, and the waiter then
- * acquires: without polling there is no shorter way. */
-static void hand_over(struct conn *holder, struct conn *waiter, const char *name)
-{
-    static const char release_script[] =
-        "redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[2], '1')";
-    static char release_sha[64];
-    char token[24];
-    char term[40];
-
-    if (redis) {
-        if (release_sha[0] == 0)
-            load_script(holder, release_script, release_sha);
-        send_words(waiter, (const char *[]) { "BLPOP", "bell", "0" }, 3);
-        (void)is_readable(waiter->fd, 2);
-        uint64_t from = now_ns();
-        send_words(holder, (const char *[]) { "EVALSHA", release_sha, "2", name, "bell" }, 5);
-        while (receive(waiter) == 0)
-            ;
-        waiter->in_len = 0;
-        send_acquire(waiter, name);
-        while (receive(waiter) == 0)
-            ;
-        waiter->in_len = 0;
-        note(now_ns() - from);
-        while (receive(holder) == 0)
-            ;
-        holder->in_len = 0;
-        return;
-    }
-    (void)snprintf(term, sizeof term, "%016llx%016llx", (unsigned long long)run_id,
-                   (unsigned long long)serial);
-    (void)snprintf(token, sizeof token, "%llu", (unsigned long long)token_in(holder->in));
-    char next[40];
-    (void)snprintf(next, sizeof next, "%016llx%016llx", (unsigned long long)run_id,
-                   (unsigned long long)++serial);
-    send_words(waiter,
-               (const char *[]) { "LEASE", "ACQUIRE", secret_of(waiter), next, name, "WAIT", "0" },
-               7);
-    (void)is_readable(waiter->fd, 2);
-    uint64_t from = now_ns();
-    send_words(holder,
-               (const char *[]) { "LEASE", "RELEASE", secret_of(holder), term, name, token }, 6);
-    while (receive(waiter) == 0)
-        ;
-    waiter->in_len = 0;
-    note(now_ns() - from);
-    while (receive(holder) == 0)
-        ;
-    holder->in_len = 0;
-}
-
-static void run_hand_over(double seconds)
+static void run_hand_over(const char *name, uint64_t ns)
 {
     struct conn *holder = &conns[0];
     struct conn *waiter = &conns[1];
-    char name[40];
-    uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
+    uint64_t from = now_ns();
     uint64_t done = 0;
 
-    (void)snprintf(name, sizeof name, "hand-over-%llx", (unsigned long long)run_id);
-    send_acquire(holder, name);
-    while (receive(holder) == 0)
-        ;
-    holder->in_len = 0;
-    while (now_ns() < until) {
-        hand_over(holder, waiter, name);
+    carry_out(holder, OP_LEAD, name);
+    while (now_ns() < from + ns) {
+        begin(waiter, OP_WAIT, name);
+        /* What the server says to that is taken note of before the clock runs. */
+        for (uint64_t end = now_ns() + SETTLE_MS * 1000000ull; now_ns() < end;) {
+            struct pollfd poller = { .fd = waiter->fd, .events = POLLIN };
+            if (poll(&poller, 1, SETTLE_MS) > 0 && receive(waiter))
+                load_fail("granted before the release", "", 0);
+        }
+        uint64_t released = now_ns();
+        begin(holder, OP_RELEASE, name);
+        finish(waiter);
+        note(now_ns() - released);
+        finish(holder);
         struct conn *swap = holder;
         holder = waiter;
         waiter = swap;
         done++;
     }
-    report(done, seconds);
+    report(done, now_ns() - from);
+}
+
+/* Holds and renews until it is killed; says when it holds. */
+_Noreturn static void be_holder(const struct protocol *protocol, const char *address,
+                                const char *name, int out)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    serial += UINT64_C(1) << 32; /* Its secrets are not its parent's. */
+    open_conn(&conns[0], protocol, address, 0, CRASH_TTL_MS);
+    carry_out(&conns[0], OP_LEAD, name);
+    if (write(out, "h", 1) != 1)
+        exit(1);
+    for (;;) {
+        let(CRASH_TTL_MS / 3);
+        carry_out(&conns[0], OP_RENEW, NULL);
+    }
+}
+
+static void run_failover(const struct protocol *protocol, const char *address, const char *name)
+{
+    int up[2];
+    char word;
+
+    if (pipe(up) != 0)
+        fail_errno("pipe");
+    pid_t holder = fork();
+    if (holder == 0)
+        be_holder(protocol, address, name, up[1]);
+    if (holder < 0 || read(up[0], &word, 1) != 1)
+        load_fail("the holder", "does not hold", 13);
+    open_conn(&conns[1], protocol, address, 1, TTL_MS);
+    if (!protocol->polls)
+        begin(&conns[1], OP_WAIT, name);
+    let(CRASH_TTL_MS / 2); /* Half way between two renewals. */
+    uint64_t killed = now_ns();
+    (void)kill(holder, SIGKILL);
+    if (!protocol->polls)
+        finish(&conns[1]);
+    while (protocol->polls) {
+        carry_out(&conns[1], OP_ACQUIRE, name);
+        if (conns[1].granted)
+            break;
+        let(POLL_MS);
+    }
+    (void)printf("%.1f\n", (double)(now_ns() - killed) / 1e6);
+    (void)waitpid(holder, NULL, 0);
+}
+
+/* --- Beginning -------------------------------------------------------------------------------- */
+
+/* A child does the asking: a server that is just starting may refuse at any point of it. */
+static void run_ready(const struct protocol *protocol, const char *address)
+{
+    uint64_t from = now_ns();
+
+    for (int status = 1; status != 0; let(5)) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            (void)!freopen("/dev/null", "w", stderr);
+            (void)alarm(5);
+            open_conn(&conns[0], protocol, address, 0, TTL_MS);
+            _exit(0);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || now_ns() - from > 60000000000)
+            load_fail(protocol->name, "does not answer", 15);
+    }
+    (void)printf("%.1f\n", (double)(now_ns() - from) / 1e6);
+}
+
+static const struct protocol *find_protocol(const char *name)
+{
+    static const struct protocol *const protocols[] = {
+        &tenured_protocol,   &redis_protocol,    &floor_protocol,
+        &zookeeper_protocol, &postgres_protocol,
+#ifdef TENURE_ETCD
+        &etcd_protocol,
+#endif
+    };
+
+    for (size_t i = 0; i < sizeof protocols / sizeof protocols[0]; i++)
+        if (strcmp(protocols[i]->name, name) == 0)
+            return protocols[i];
+    load_fail("no such server", name, strlen(name));
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 6) {
-        (void)fprintf(stderr, "usage: load TARGET WORK ADDRESS CONNECTIONS SECONDS\n");
+    const struct protocol *protocol = argc > 3 ? find_protocol(argv[1]) : NULL;
+    const char *work = argc > 3 ? argv[2] : "";
+    unsigned count = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 2;
+    double amount = argc > 5 ? strtod(argv[5], NULL) : 1;
+    uint64_t ns = (uint64_t)(amount * 1e9);
+    char name[24];
+
+    if (protocol == NULL || argc > 6 || count == 0 || count > CONNS_MAX || amount <= 0) {
+        (void)fprintf(stderr, "usage: load SERVER WORK ADDRESS [CONNECTIONS] [SECONDS|COUNT]\n");
         return 64;
     }
-    unsigned count = (unsigned)strtoul(argv[4], NULL, 10);
-    redis = strcmp(argv[1], "redis") == 0;
-    floor_target = strcmp(argv[1], "floor") == 0;
-    run_id = now_ns();
-    conns = calloc(count, sizeof *conns);
+    run_id = now_ns() ^ (uint64_t)getpid() << 40;
+    (void)signal(SIGPIPE, SIG_IGN);
+    conns = calloc(count < 2 ? 2 : count, sizeof *conns);
     samples = malloc(SAMPLES_MAX * sizeof *samples);
-    if (count == 0 || count > CONNS_MAX || conns == NULL || samples == NULL)
-        return 64;
-    for (unsigned i = 0; i < count; i++) {
-        conns[i].number = i;
-        conns[i].fd = connect_to(argv[3]);
-        prepare(&conns[i]);
+    if (conns == NULL || samples == NULL)
+        load_fail("no memory", "", 0);
+    new_name(name);
+    if (strcmp(work, "failover") == 0) {
+        run_failover(protocol, argv[3], name);
+    } else if (strcmp(work, "ready") == 0) {
+        run_ready(protocol, argv[3]);
+    } else {
+        for (unsigned i = 0; i < count; i++)
+            open_conn(&conns[i], protocol, argv[3], i, TTL_MS);
+        if (strcmp(work, "handover") == 0 && count == 2)
+            run_hand_over(name, ns);
+        else if (strcmp(work, "fill") == 0)
+            run_load(OP_ACQUIRE, count, UINT64_MAX / 2, (uint64_t)amount);
+        else if (strcmp(work, "renew") == 0 || strcmp(work, "acquire") == 0)
+            run_load(work[0] == 'r' ? OP_RENEW : OP_ACQUIRE, count, ns, UINT64_MAX);
+        else
+            load_fail("no such work", work, strlen(work));
     }
-    if (strcmp(argv[2], "handover") == 0)
-        run_hand_over(strtod(argv[5], NULL));
-    else if (strcmp(argv[2], "renew") == 0)
-        run_load(work_renew, count, strtod(argv[5], NULL));
-    else
-        run_load(strcmp(argv[2], "set") == 0 ? work_set : work_acquire, count,
-                 strtod(argv[5], NULL));
     return 0;
 }
