@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/duration.h"
 #include "base/time.h"
+#include "runtime/entry.h"
 
 /* A lease as JSON: name and label, each byte of them escaped, and the rest. */
 enum { LINE = 4096 };
@@ -161,31 +162,22 @@ int tn_cli_check_scripts(struct tn_cli_store *store)
 
 int tn_cli_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1])
 {
-    char host[128] = "";
+    char reason[TN_CLI_LINE_MAX];
+    struct tn_text error;
 
-    if (id != NULL && strlen(id) > TN_LABEL_MAX)
-        return tn_cli_fail(TN_EXIT_USAGE, verb, "--id: at most %d bytes", TN_LABEL_MAX);
-    if (id == NULL && (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0'))
-        (void)snprintf(host, sizeof host, "host");
-    if (id != NULL)
-        (void)snprintf(buf, TN_LABEL_MAX + 1, "%s", id);
-    else
-        (void)snprintf(buf, TN_LABEL_MAX + 1, "%s-%ld", host, (long)getpid());
-    return -1;
+    tn_text_init(&error, reason, sizeof reason);
+    if (tn_entry_label(id, buf, &error) == 0)
+        return -1;
+    return tn_cli_fail(TN_EXIT_USAGE, verb, "--id: %s", reason);
 }
 
 int tn_cli_check_plan(const char *verb, const struct tn_plan *plan)
 {
-    struct tn_plan_answer answer;
-    char left[TN_DURATION_TEXT], right[TN_DURATION_TEXT];
-    enum tn_plan_verdict verdict = tn_plan_judge(plan, &answer);
-    bool p1 = verdict == TN_PLAN_BREAKS_P1;
+    char reason[TN_CLI_LINE_MAX];
+    struct tn_text error;
 
-    if (verdict == TN_PLAN_SAFE)
+    tn_text_init(&error, reason, sizeof reason);
+    if (tn_entry_plan(plan, &error) == 0)
         return -1;
-    return tn_cli_fail(TN_EXIT_USAGE, verb,
-                       "%s, by P%d: %s is not at most %s; 'tenure plan' shows the arithmetic",
-                       p1 ? "two leaders could overlap" : "one lost renewal would cost the term",
-                       p1 ? 1 : 8, tn_cli_duration(left, p1 ? answer.p1_left : answer.p8_left),
-                       tn_cli_duration(right, p1 ? answer.p1_right : answer.p8_right));
+    return tn_cli_fail(TN_EXIT_USAGE, verb, "%s", reason);
 }

@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/duration.h"
 #include "lib/private.h"
+#include "runtime/entry.h"
 #include "runtime/loop.h"
 #include "runtime/timer.h"
 #include "stores/registry.h"
@@ -404,23 +405,6 @@ static int start_threads(struct tenure *tenure)
     return 0;
 }
 
-/* Numbers that break P1 or P8 are refused with the arithmetic. */
-static int check_plan(const struct tn_plan *plan, struct tn_text *text)
-{
-    struct tn_plan_answer answer;
-    char left[TN_DURATION_TEXT], right[TN_DURATION_TEXT];
-    enum tn_plan_verdict verdict = tn_plan_judge(plan, &answer);
-    bool p1 = verdict == TN_PLAN_BREAKS_P1;
-
-    if (verdict == TN_PLAN_SAFE)
-        return 0;
-    tn_duration_format(left, sizeof left, p1 ? answer.p1_left : answer.p8_left);
-    tn_duration_format(right, sizeof right, p1 ? answer.p1_right : answer.p8_right);
-    tn_text_addf(text, "these numbers break %s: %s is more than %s; see `tenure plan`",
-                 p1 ? "P1" : "P8", left, right);
-    return TENURE_E_INVALID;
-}
-
 static int make_plan(const struct tenure_options *options, struct tn_plan *ret_plan,
                      struct tn_text *text)
 {
@@ -437,26 +421,7 @@ static int make_plan(const struct tenure_options *options, struct tn_plan *ret_p
         tn_plan_turn(ret_plan, TN_KNOB_RHO, options->rho_ppm);
     if (options->grace != 0)
         tn_plan_turn(ret_plan, TN_KNOB_GRACE, options->grace);
-    return check_plan(ret_plan, text);
-}
-
-static int make_id(const char *id, char buf[TENURE_ID_MAX + 1], struct tn_text *text)
-{
-    char host[65];
-
-    if (id != NULL && (id[0] == '\0' || strlen(id) > TENURE_ID_MAX)) {
-        tn_text_addf(text, "an id has 1 to %d bytes", TENURE_ID_MAX);
-        return TENURE_E_INVALID;
-    }
-    if (gethostname(host, sizeof host) != 0)
-        host[0] = '\0';
-    host[sizeof host - 1] = '\0';
-    if (id != NULL)
-        (void)snprintf(buf, TENURE_ID_MAX + 1, "%s", id);
-    else
-        (void)snprintf(buf, TENURE_ID_MAX + 1, "%s-%ld", host[0] != '\0' ? host : "host",
-                       (long)getpid());
-    return 0;
+    return tn_entry_plan(ret_plan, text);
 }
 
 static struct tenure *tenure_new(unsigned flags)
@@ -483,7 +448,7 @@ static int open_all(const char *url, const struct tenure_options *options,
     int rc = make_plan(options, &plan, text);
 
     if (rc == 0)
-        rc = make_id(options->id, id, text);
+        rc = tn_entry_label(options->id, id, text);
     if (rc < 0)
         return rc;
     struct tenure *tenure = tenure_new(options->flags);
