@@ -93,6 +93,12 @@ struct tn_store_host {
     void (*revoked)(void *arg, const char *name, uint64_t token);
 };
 
+/* What is known of the server, in the store's memory; what is not known (yet) is empty. */
+struct tn_store_facts {
+    const char *version; /* "3.4.23" */
+    const char *warning; /* One line, for people: what is wrong with it, and what to do. */
+};
+
 struct tn_store_open {
     const char *url;  /* With its scheme. */
     const char *rest; /* Behind "scheme:". */
@@ -126,6 +132,8 @@ struct tn_store_ops {
     /* Once; there is no news from now on. What a done() of the pending still submits is answered
      * with TENURE_E_CLOSED, too. The store is gone when @closed is called. */
     void (*close)(struct tn_store *store, void (*closed)(void *arg), void *arg);
+    /* Good until the loop goes on. NULL: there is no server. */
+    void (*facts)(const struct tn_store *store, struct tn_store_facts *ret_facts);
 };
 
 /* First member of every store. */

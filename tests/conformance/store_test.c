@@ -384,3 +384,26 @@ CONFORMS(no_two_hold_whatever_is_asked)
     CHECK(ledger.highest[0] > 10);
     CHECK(ledger.highest[1] > 10);
 }
+
+static bool is_known(void *arg)
+{
+    const struct tn_store *store = arg;
+    struct tn_store_facts facts = { "", "" };
+
+    store->ops->facts(store, &facts);
+    return facts.version[0] != '\0';
+}
+
+CONFORMS(a_server_says_what_it_is)
+{
+    struct bed_actor actor = bed_actor(bed_open(), TTL);
+    struct tn_store *store = actor.at->store;
+    struct tn_store_facts facts;
+
+    if (store->ops->facts == NULL)
+        return;
+    CHECK(bed_until(is_known, store, BED_BOUND));
+    store->ops->facts(store, &facts);
+    printf("%s: version %s; warning: %s\n", store->ops->scheme, facts.version, facts.warning);
+    CHECK(strchr(facts.warning, '\n') == NULL);
+}

@@ -15,6 +15,14 @@ if [ -x "$TENURE_BUILD/tests/conformance" ]; then
         "$TENURE_BUILD/tests/conformance" >"$t_dir/conform" 2>&1
     t_check "passes: $(grep FAIL "$t_dir/conform" | head -n 3)" \
         has "$t_dir/conform" ' passed, 0 failed'
+    version=$(etcd --version | sed -n 's/^etcd Version: //p')
+    t_check "knows the version" has "$t_dir/conform" "etcd: version $version; warning: "
+    case $version in
+    3.[0-3].* | 3.4.[0-9] | 3.4.[12][0-9] | 3.4.30 | 3.5.[0-9] | 3.5.1[0-2])
+        t_check "and its faults" has "$t_dir/conform" "etcd $version has known lease faults"
+        ;;
+    *) t_check "and no faults" has "$t_dir/conform" "version $version; warning: $" ;;
+    esac
 fi
 
 t_case "a holder that is killed makes way after its TTL, one that resigns at once"

@@ -21,12 +21,14 @@ t_check "it runs" pg_sql postgres "CREATE EXTENSION pg_stat_statements"
 t_case "what every store promises"
 pg_sql postgres "CREATE DATABASE plain"
 conform "$(at plain)"
+t_check "nothing is wrong" grep -q "version [1-9].*; warning: $" "$t_out"
 
 t_case "and where commits are not waited for by default"
 pg_sql postgres "CREATE DATABASE careless"
 pg_sql postgres "ALTER DATABASE careless SET synchronous_commit = off"
 pg_sql postgres "ALTER DATABASE careless SET default_transaction_isolation = 'serializable'"
 conform "$(at careless)"
+t_check "what may be lost is said" grep -q "warning: synchronous_commit is off" "$t_out"
 
 t_case "and behind PgBouncer in transaction mode"
 if command -v pgbouncer >/dev/null; then

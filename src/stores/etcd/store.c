@@ -608,6 +608,14 @@ static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store
     return open_store(how, &tn_etcds_store_ops, true, ret_store, reterr);
 }
 
+static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
+{
+    const struct tn_etcd_store *store = (const struct tn_etcd_store *)(const void *)base;
+
+    ret_facts->version = store->client.version;
+    ret_facts->warning = store->client.warning;
+}
+
 /* The shortest lease that a server with the usual election timeout of a second grants is 2 s.
  * etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
  * a change of its own leader from the start: nothing expires early, so there is no slack. */
@@ -615,18 +623,8 @@ static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store
     {                                                                                        \
         .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,             \
         .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, \
-        .watch = watch, .list = list, .close = close_store                                   \
+        .watch = watch, .list = list, .close = close_store, .facts = tell_facts              \
     }
 
 const struct tn_store_ops tn_etcd_store_ops = OPS("etcd", open_plain);
 const struct tn_store_ops tn_etcds_store_ops = OPS("etcds", open_tls);
-
-const char *tn_etcd_version(const struct tn_store *base)
-{
-    return ((const struct tn_etcd_store *)(const void *)base)->client.version;
-}
-
-const char *tn_etcd_warning(const struct tn_store *base)
-{
-    return ((const struct tn_etcd_store *)(const void *)base)->client.warning;
-}

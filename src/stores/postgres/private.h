@@ -4,6 +4,7 @@
  *   link.c     one connection: resolve, connect, one statement at a time, notifications
  *   blame.c    what a failure means and what to do about it
  *   store.c    requests in, statements out, answers back
+ *   values.c   parameters and columns
  *   observe.c  who is silent, what changed, whom to tell
  *
  * There are two links: `work` carries every statement, `bell` only listens. */
@@ -178,7 +179,9 @@ struct tn_pg_store {
     uv_timer_t timer;
     uv_idle_t idle;
     unsigned handles;
-    bool ready; /* The work link has said hello. */
+    bool ready;       /* The work link has said hello. */
+    char version[64]; /* Of the server, and what is wrong with it; NULL: not known yet. */
+    const char *warning;
     bool closing, closed;
     void (*on_closed)(void *arg);
     void *closed_arg;
@@ -210,9 +213,12 @@ struct tn_pg_store {
 tenure_ns tn_pg_now(const struct tn_pg_store *store);
 void tn_pg_kick(struct tn_pg_store *store);
 
+/* --- values.c ------------------------------------------------------------------------------- */
+
 /* A column of a binary result. */
 int64_t tn_pg_int(const PGresult *result, int row, int column);
 bool tn_pg_is(const PGresult *result, int row, int column, const char *text);
+bool tn_pg_bool(const PGresult *result, int row, int column);
 /* A uuid; false: NULL. */
 bool tn_pg_hash(const PGresult *result, int row, int column, struct tn_secret *ret_hash);
 /* The record in columns @column and following; returns the holder's number, 0: free. */

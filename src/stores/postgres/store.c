@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "stores/postgres/postgres.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,101 +29,6 @@
 tenure_ns tn_pg_now(const struct tn_pg_store *store)
 {
     return tn_clock_now(store->base.how.clock);
-}
-
-/* --- Parameters and columns ----------------------------------------------------------------- */
-
-void tn_pg_buf_add(struct tn_pg_buf *buf, const char *text, size_t len)
-{
-    if (!buf->failed && buf->len + len + 1 > buf->room) {
-        size_t room = (buf->len + len + 1) * 2;
-        char *data = realloc(buf->data, room);
-        buf->failed = data == NULL;
-        if (data != NULL) {
-            buf->data = data;
-            buf->room = room;
-        }
-    }
-    if (buf->failed)
-        return;
-    memcpy(buf->data + buf->len, text, len);
-    buf->len += len;
-    buf->data[buf->len] = '\0';
-}
-
-void tn_pg_buf_addf(struct tn_pg_buf *buf, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    TN_ASSERT(len >= 0 && (size_t)len < sizeof text);
-    tn_pg_buf_add(buf, text, (size_t)len);
-}
-
-void tn_pg_buf_hex(struct tn_pg_buf *buf, const void *bytes, size_t len)
-{
-    static const char digits[] = "0123456789abcdef";
-    const uint8_t *at = bytes;
-
-    for (size_t i = 0; i < len; i++) {
-        char two[2] = { digits[at[i] >> 4], digits[at[i] & 15] };
-        tn_pg_buf_add(buf, two, sizeof two);
-    }
-}
-
-int64_t tn_pg_int(const PGresult *result, int row, int column)
-{
-    const uint8_t *bytes = (const uint8_t *)PQgetvalue(result, row, column);
-    uint64_t value = 0;
-
-    if (PQgetisnull(result, row, column) || PQgetlength(result, row, column) != 8)
-        return 0;
-    for (int i = 0; i < 8; i++)
-        value = value << 8 | bytes[i];
-    return (int64_t)value;
-}
-
-bool tn_pg_is(const PGresult *result, int row, int column, const char *text)
-{
-    return strcmp(PQgetvalue(result, row, column), text) == 0;
-}
-
-static bool get_bool(const PGresult *result, int row, int column)
-{
-    return !PQgetisnull(result, row, column) && PQgetvalue(result, row, column)[0] != 0;
-}
-
-bool tn_pg_hash(const PGresult *result, int row, int column, struct tn_secret *ret_hash)
-{
-    if (PQgetisnull(result, row, column) ||
-        PQgetlength(result, row, column) != (int)sizeof *ret_hash)
-        return false;
-    memcpy(ret_hash, PQgetvalue(result, row, column), sizeof *ret_hash);
-    return true;
-}
-
-/* held, revoked, token, num, beat, ttl, term, label */
-int64_t tn_pg_record(const PGresult *result, int row, int column,
-                     struct tn_store_record *ret_record, bool *ret_revoked)
-{
-    struct tn_store_record record = { .held = get_bool(result, row, column),
-                                      .token = (uint64_t)tn_pg_int(result, row, column + 2) };
-
-    if (record.held) {
-        int len = PQgetlength(result, row, column + 7);
-        record.beat = (uint64_t)tn_pg_int(result, row, column + 4);
-        record.ttl = tn_pg_int(result, row, column + 5);
-        record.remaining = record.ttl; /* At most: nobody here knows when it was renewed. */
-        (void)tn_pg_hash(result, row, column + 6, &record.term);
-        record.label_len = (uint32_t)(len <= TN_LABEL_MAX ? len : TN_LABEL_MAX);
-        memcpy(record.label, PQgetvalue(result, row, column + 7), record.label_len);
-    }
-    *ret_revoked = get_bool(result, row, column + 1);
-    *ret_record = record;
-    return record.held ? tn_pg_int(result, row, column + 3) : 0;
 }
 
 /* --- The queue ------------------------------------------------------------------------------ */
@@ -503,7 +407,8 @@ static void say_hello(struct tn_pg_store *store)
         " coalesce(has_schema_privilege(n.oid, 'USAGE'), false),"
         " coalesce(has_schema_privilege(n.oid, 'CREATE'), false),"
         " (SELECT obj_description(p.oid, 'pg_proc') FROM pg_proc p"
-        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), current_database()::text"
+        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), current_database()::text,"
+        " current_setting('server_version'), current_setting('synchronous_commit') = 'off'"
         " FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'tenure'";
 
     tn_pg_send(store, TN_PG_HELLO, sql, 0, NULL);
@@ -517,7 +422,7 @@ static void refuse(struct tn_pg_store *store, int code, const char *why)
 /* The schema is not there, or not all of it. */
 static void install(struct tn_pg_store *store, const PGresult *result)
 {
-    bool there = get_bool(result, 0, 3);
+    bool there = tn_pg_bool(result, 0, 3);
     struct tn_pg_buf script = { 0 };
 
     if (!store->base.how.create) {
@@ -525,7 +430,7 @@ static void install(struct tn_pg_store *store, const PGresult *result)
                "postgres: this database has no schema tenure yet; the first candidate makes it");
         return;
     }
-    if (there ? !get_bool(result, 0, 5) : !get_bool(result, 0, 2)) {
+    if (there ? !tn_pg_bool(result, 0, 5) : !tn_pg_bool(result, 0, 2)) {
         refuse(store, TENURE_E_DENIED,
                there ? "postgres: the schema tenure is empty and this user may not fill it; its "
                        "owner runs `tenure` once, or GRANT CREATE ON SCHEMA tenure"
@@ -546,18 +451,34 @@ static void install(struct tn_pg_store *store, const PGresult *result)
     free(script.data);
 }
 
+/* Our own commits are flushed all the same; those of others that the work makes may not be. */
+static void note_facts(struct tn_pg_store *store, const PGresult *result)
+{
+    const char *warning = "";
+
+    (void)snprintf(store->version, sizeof store->version, "%s", PQgetvalue(result, 0, 8));
+    if (store->url.relaxed && tn_pg_bool(result, 0, 1))
+        warning = "the server runs with fsync off: it may forget a grant, and lead to two leaders; "
+                  "turn it on";
+    else if (tn_pg_bool(result, 0, 9))
+        warning = "synchronous_commit is off: leases are flushed all the same, but a crash of the "
+                  "server may undo what a leader has written; turn it on for its work";
+    store->warning = warning;
+}
+
 static void answer_hello(struct tn_pg_store *store, const PGresult *result)
 {
     forget_sent(store);
-    if (get_bool(result, 0, 0))
+    note_facts(store, result);
+    if (tn_pg_bool(result, 0, 0))
         refuse(store, TENURE_E_UNAVAILABLE,
                "postgres: this is a read-only replica; connect to the primary");
-    else if (get_bool(result, 0, 1) && !store->url.relaxed)
+    else if (tn_pg_bool(result, 0, 1) && !store->url.relaxed)
         refuse(
             store, TENURE_E_UNSUPPORTED,
             "postgres: the server runs with fsync off and may forget a grant; turn it on, or say "
             "durability=relaxed in the URL");
-    else if (get_bool(result, 0, 3) && !get_bool(result, 0, 4))
+    else if (tn_pg_bool(result, 0, 3) && !tn_pg_bool(result, 0, 4))
         refuse(store, TENURE_E_DENIED,
                "postgres: this user may not use the schema tenure; GRANT USAGE ON SCHEMA tenure");
     else if (PQgetisnull(result, 0, 6))
@@ -965,12 +886,20 @@ static int open_store(const struct tn_store_open *how, struct tn_store **ret_sto
     return 0;
 }
 
+static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
+{
+    const struct tn_pg_store *store = (const struct tn_pg_store *)base;
+
+    ret_facts->version = store->version;
+    ret_facts->warning = store->warning != NULL ? store->warning : "";
+}
+
 #define OPS(scheme_, caps_)                                                                 \
     {                                                                                       \
         .scheme = (scheme_),                                                                \
         .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | (caps_),              \
         .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit, \
-        .watch = watch_name, .list = list_names, .close = close_store                       \
+        .watch = watch_name, .list = list_names, .close = close_store, .facts = tell_facts  \
     }
 
 const struct tn_store_ops tn_postgres_store_ops = OPS("postgres", 0);
