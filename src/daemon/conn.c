@@ -60,13 +60,15 @@ static void rest_written(uv_write_t *req, int status)
     struct write_rest *rest = (struct write_rest *)req;
     struct tn_conn *conn = rest->conn;
 
-    conn->writing = false;
+    conn->writing--;
     free(rest->bytes);
     free(rest);
     if (status < 0)
         tn_conn_close(conn);
     else if (conn->out.len > 0 || conn->quitting)
         tn_conn_touch(conn);
+    else if (conn->relay != NULL && conn->writing == 0)
+        tn_relay_drained(conn);
 }
 
 /* The socket is full: let the loop send the @len bytes at @bytes, of which a copy is made. */
@@ -84,13 +86,25 @@ static void send_rest(struct tn_conn *conn, const char *bytes, size_t len)
     memcpy(copy, bytes, len);
     *rest = (struct write_rest) { .conn = conn, .bytes = copy };
     uv_buf_t buf = uv_buf_init(copy, (unsigned)len);
-    conn->writing = true;
+    conn->writing++;
     if (uv_write(&rest->req, &conn->uv.stream, &buf, 1, rest_written) != 0) {
-        conn->writing = false;
+        conn->writing--;
         free(rest->bytes);
         free(rest);
         tn_conn_close(conn);
     }
+}
+
+void tn_conn_write(struct tn_conn *conn, const char *bytes, size_t len)
+{
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)len);
+    int sent = uv_try_write(&conn->uv.stream, &buf, 1);
+    size_t done = sent > 0 ? (size_t)sent : 0;
+
+    if (sent < 0 && sent != UV_EAGAIN)
+        tn_conn_close(conn);
+    else if (done < len)
+        send_rest(conn, bytes + done, len - done);
 }
 
 /* Take the first @len bytes, which are on their way, out of the buffer. */
@@ -121,21 +135,18 @@ void tn_conn_send(struct tn_conn *conn, size_t len)
         tn_conn_close(conn);
         return;
     }
-    if (conn->writing)
+    if (conn->writing > 0)
         return;
     if (len > 0) {
-        uv_buf_t buf = uv_buf_init(conn->out.buf, (unsigned)len);
-        int sent = uv_try_write(&conn->uv.stream, &buf, 1);
-        if (sent < 0 && sent != UV_EAGAIN) {
-            tn_conn_close(conn);
+        if (conn->tls != NULL)
+            tn_secure_send(conn, conn->out.buf, len);
+        else
+            tn_conn_write(conn, conn->out.buf, len);
+        if (conn->closing)
             return;
-        }
-        size_t done = sent > 0 ? (size_t)sent : 0;
-        if (done < len)
-            send_rest(conn, conn->out.buf + done, len - done);
         drop_sent(conn, len);
     }
-    if (conn->quitting && conn->out.len == 0 && !conn->writing)
+    if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
         tn_conn_close(conn);
 }
 
@@ -200,13 +211,10 @@ void tn_conn_resume(struct tn_conn *conn)
         keep(conn, conn->in + taken, conn->in_len - taken);
 }
 
-static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+void tn_conn_room_in(struct tn_conn *conn, char *shared, uv_buf_t *ret_buf)
 {
-    struct tn_conn *conn = handle->data;
-
-    (void)suggested;
     if (conn->in_len == 0) {
-        *ret_buf = uv_buf_init(conn->server->read_buf, sizeof conn->server->read_buf);
+        *ret_buf = uv_buf_init(shared, TN_FRAME_BYTES);
         return;
     }
     if (conn->in_size - conn->in_len < 512 && conn->in_size < TN_FRAME_BYTES) {
@@ -216,8 +224,36 @@ static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
             conn->in_size = TN_FRAME_BYTES;
         }
     }
-    /* No room left: libuv then reports ENOBUFS, and the connection ends. */
+    /* No room left: the connection ends. */
     *ret_buf = uv_buf_init(conn->in + conn->in_len, conn->in_size - conn->in_len);
+}
+
+void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len)
+{
+    if (conn->relay != NULL) {
+        tn_relay_take(conn, bytes, len);
+        return;
+    }
+    if (conn->in_len == 0) {
+        size_t taken = carry_out(conn, bytes, len);
+        if (!conn->closing && len > taken)
+            keep(conn, bytes + taken, len - taken);
+        return;
+    }
+    conn->in_len += (uint32_t)len;
+    if (conn->wait == NULL)
+        tn_conn_resume(conn);
+}
+
+static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+    struct tn_conn *conn = handle->data;
+
+    (void)suggested;
+    if (conn->tls != NULL)
+        *ret_buf = uv_buf_init(conn->server->read_buf, sizeof conn->server->read_buf);
+    else
+        tn_conn_room_in(conn, conn->server->read_buf, ret_buf);
 }
 
 static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -226,20 +262,15 @@ static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
     if (n == 0)
         return;
-    if (n < 0) {
+    if (n < 0) { /* ENOBUFS, too: no room left. */
         tn_conn_close(conn);
         return;
     }
     tn_server_tell_time(conn->server);
-    if (conn->in_len == 0) {
-        size_t taken = carry_out(conn, buf->base, (size_t)n);
-        if (!conn->closing && (size_t)n > taken)
-            keep(conn, buf->base + taken, (size_t)n - taken);
-        return;
-    }
-    conn->in_len += (uint32_t)n;
-    if (conn->wait == NULL)
-        tn_conn_resume(conn);
+    if (conn->tls != NULL)
+        tn_secure_received(conn, buf->base, (size_t)n);
+    else
+        tn_conn_take(conn, buf->base, (size_t)n);
 }
 
 /* --- Beginning and end ------------------------------------------------------------------------ */
@@ -251,6 +282,7 @@ static void closed(uv_handle_t *handle)
     conn->server->conn_count--;
     free(conn->in);
     free(conn->out.buf);
+    tn_tls_free(conn->tls);
     free(conn);
 }
 
@@ -274,6 +306,8 @@ void tn_conn_close(struct tn_conn *conn)
     tn_wait_cancel(conn);
     if (conn->http != NULL)
         tn_http_conn_closed(conn);
+    if (conn->relay != NULL)
+        tn_relay_close(conn);
     uv_close(&conn->uv.handle, closed);
 }
 
@@ -345,6 +379,11 @@ struct tn_conn *tn_conn_make_http(struct tn_server *server, int fd)
     return conn;
 }
 
+void tn_conn_listen(struct tn_conn *conn)
+{
+    (void)uv_read_start(&conn->uv.stream, provide, received);
+}
+
 void tn_conn_accept(uv_stream_t *listener, int status)
 {
     struct tn_listener *from = listener->data;
@@ -359,10 +398,14 @@ void tn_conn_accept(uv_stream_t *listener, int status)
     }
     if (listener->type == UV_TCP)
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
-    if (!know_peer(conn))
+    conn->for_http = from->http;
+    tn_server_tell_time(server);
+    if (listener->type == UV_TCP && server->tls != NULL && !tn_secure_accept(conn))
+        tn_conn_close(conn);
+    else if (!know_peer(conn))
         refuse(conn, "DENIED this socket is for its owner only");
     else if (server->conn_count > server->config.conns_max)
         refuse(conn, "FULL too many connections");
     else
-        (void)uv_read_start(&conn->uv.stream, provide, received);
+        tn_conn_listen(conn);
 }

@@ -114,14 +114,17 @@ static bool is_from_here(struct tn_http_request *request)
     const char *host = field(request, "Host");
     const char *origin = field(request, "Origin");
     const char *site = field(request, "Sec-Fetch-Site");
+    bool secure = request->server->tls != NULL; /* Then the certificate has our name. */
+    const char *scheme = secure ? "https://" : "http://";
+    size_t len = strlen(scheme);
 
-    if (host != NULL && !is_own_name(host)) {
+    if (host != NULL && !secure && !is_own_name(host)) {
         refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED",
                        "Host: use localhost or the address; another name may be a trick");
         return false;
     }
-    if (origin != NULL &&
-        (strncmp(origin, "http://", 7) != 0 || host == NULL || strcasecmp(origin + 7, host) != 0)) {
+    if (origin != NULL && (strncmp(origin, scheme, len) != 0 || host == NULL ||
+                           strcasecmp(origin + len, host) != 0)) {
         refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED", "Origin: not from another site");
         return false;
     }
@@ -132,7 +135,14 @@ static bool is_from_here(struct tn_http_request *request)
     return true;
 }
 
-/* Where there is an ACL: Basic authentication, user and secret. */
+static int socket_of(const struct tn_http_request *request)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info != NULL ? info->connect_fd : -1;
+}
+
+/* Where there is an ACL: Basic authentication, user and secret; or the name in the certificate. */
 static bool name_user(struct tn_http_request *request, char user[TN_USER_MAX + 1])
 {
     const struct tn_acl *acl = request->server->acl;
@@ -140,6 +150,9 @@ static bool name_user(struct tn_http_request *request, char user[TN_USER_MAX + 1
     char *name;
 
     if (acl == NULL)
+        return true;
+    (void)snprintf(user, TN_USER_MAX + 1, "%s", tn_relay_user(request->server, socket_of(request)));
+    if (user[0] != 0 && field(request, "Authorization") == NULL)
         return true;
     name = MHD_basic_auth_get_username_password(request->mhd, &secret);
     bool known = name != NULL && secret != NULL && strlen(name) <= TN_USER_MAX &&
@@ -175,10 +188,7 @@ static void peer_gone(uv_poll_t *poll, int status, int events)
  * that are suspended, and one that waits in line must not be granted anything when it is gone. */
 static bool connect_request(struct tn_http_request *request, const char *user)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct tn_conn *conn =
-        info != NULL ? tn_conn_make_http(request->server, info->connect_fd) : NULL;
+    struct tn_conn *conn = tn_conn_make_http(request->server, socket_of(request));
 
     if (conn == NULL)
         return false;
@@ -373,12 +383,14 @@ void tn_http_run(struct tn_server *server)
 static int listen_http(struct tn_server *server, struct sockaddr_storage *address)
 {
     unsigned most = server->config.conns_max / 4;
-    unsigned v6 = address->ss_family == AF_INET6 ? MHD_USE_IPv6 : 0;
+    unsigned how = server->tls != NULL              ? MHD_USE_NO_LISTEN_SOCKET
+                   : address->ss_family == AF_INET6 ? MHD_USE_IPv6
+                                                    : 0;
     const union MHD_DaemonInfo *info = NULL;
 
     most = most < 8 ? 8 : most > 1024 ? 1024 : most;
     server->http = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | v6, 0, NULL, NULL, handle, server,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | how, 0, NULL, NULL, handle, server,
         MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address, MHD_OPTION_CONNECTION_TIMEOUT, 30u,
         MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16 * 1024,
         MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_END);
@@ -392,6 +404,18 @@ static int listen_http(struct tn_server *server, struct sockaddr_storage *addres
     return 0;
 }
 
+/* With TLS the socket is ours, and what comes is passed on. */
+static int listen_secure(struct tn_server *server, const char *where, struct tn_text *reterr)
+{
+    char url[80];
+
+    (void)snprintf(url, sizeof url, "tcp:%s", where);
+    int rc = tn_listen(server, url, reterr);
+    if (rc == 0)
+        server->listeners[server->listener_count - 1].http = true;
+    return rc;
+}
+
 int tn_http_open(struct tn_server *server, const char *where, struct tn_text *reterr)
 {
     struct sockaddr_storage address = { 0 };
@@ -400,8 +424,11 @@ int tn_http_open(struct tn_server *server, const char *where, struct tn_text *re
         tn_text_addf(reterr, "--http %s: give ADDRESS:PORT, as 127.0.0.1:7421", where);
         return TENURE_E_INVALID;
     }
-    if (!tn_is_loopback(&address)) {
-        tn_text_addf(reterr, "--http %s: only a loopback address: there is no TLS yet", where);
+    if (server->tls == NULL && !tn_is_loopback(&address)) {
+        tn_text_addf(reterr,
+                     "--http %s: only a loopback address: beyond this machine mutual TLS is "
+                     "needed; give --tls-cert, --tls-key and --tls-ca",
+                     where);
         return TENURE_E_DENIED;
     }
     if (listen_http(server, &address) != 0) {
@@ -409,14 +436,17 @@ int tn_http_open(struct tn_server *server, const char *where, struct tn_text *re
         tn_http_close(server);
         return TENURE_E_UNAVAILABLE;
     }
-    if (server->acl == NULL)
-        tn_log("warning: --http %s is open to every user of this machine, and no ACL guards it",
-               where);
+    if (server->tls != NULL)
+        return listen_secure(server, where, reterr);
+    tn_listen_warn(server, where);
     return 0;
 }
 
 int tn_http_port(const struct tn_server *server)
 {
+    for (uint32_t i = 0; i < server->listener_count; i++)
+        if (server->listeners[i].http)
+            return tn_listener_port(&server->listeners[i]);
     const union MHD_DaemonInfo *info =
         server->http != NULL ? MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_BIND_PORT) : NULL;
     return info != NULL ? info->port : 0;

@@ -57,6 +57,11 @@ void tn_http_refuse(struct tn_http_request *request, unsigned status, const char
 /* Go on with a request that was suspended. */
 void tn_http_resume(struct tn_http_request *request);
 
+/* --- relay.c ---------------------------------------------------------------------------------- */
+
+/* Whom the certificate names at the other end of libmicrohttpd's descriptor @fd; "": nobody. */
+const char *tn_relay_user(const struct tn_server *server, int fd);
+
 /* --- http_api.c ------------------------------------------------------------------------------- */
 
 /* The route of a request; NULL: none, and the answer is there. */

@@ -44,3 +44,26 @@ void tn_http_quiesce(struct tn_server *server)
 {
     (void)server;
 }
+
+bool tn_relay_open(struct tn_conn *conn)
+{
+    (void)conn;
+    return false;
+}
+
+void tn_relay_take(struct tn_conn *conn, const char *bytes, size_t len)
+{
+    (void)conn;
+    (void)bytes;
+    (void)len;
+}
+
+void tn_relay_drained(struct tn_conn *conn)
+{
+    (void)conn;
+}
+
+void tn_relay_close(struct tn_conn *conn)
+{
+    (void)conn;
+}

@@ -1,7 +1,7 @@
 /* listen.c - where peers come in: Unix sockets, and TCP on the machine's own addresses.
  *
  * A Unix socket is made with mode 0600; a socket file that nobody listens on any more is removed.
- * TCP carries no proof of who asks, so it stays on loopback until there is mutual TLS. */
+ * TCP carries no proof of who asks, so beyond loopback it is only there with mutual TLS. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -128,6 +128,14 @@ bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address)
     return uv_ip4_addr(host, (int)port, (struct sockaddr_in *)ret_address) == 0;
 }
 
+void tn_listen_warn(const struct tn_server *server, const char *where)
+{
+    if (server->acl == NULL)
+        tn_log("warning: %s is open to %s, and no ACL guards it", where,
+               server->tls != NULL ? "everybody with a certificate of the CA"
+                                   : "every user of this machine");
+}
+
 static int listen_tcp(struct tn_server *server, struct tn_listener *listener, const char *url,
                       const char *where, struct tn_text *reterr)
 {
@@ -136,10 +144,10 @@ static int listen_tcp(struct tn_server *server, struct tn_listener *listener, co
     if (!tn_parse_address(where, &address))
         return refuse(reterr, TENURE_E_INVALID, url,
                       "give tcp:ADDRESS:PORT, as tcp:127.0.0.1:7420");
-    if (!tn_is_loopback(&address))
+    if (server->tls == NULL && !tn_is_loopback(&address))
         return refuse(reterr, TENURE_E_DENIED, url,
-                      "only a loopback address: beyond this machine mutual TLS is needed, which "
-                      "this tenured does not have");
+                      "only a loopback address: beyond this machine mutual TLS is needed; give "
+                      "--tls-cert, --tls-key and --tls-ca");
     (void)uv_tcp_init(&server->loop, &listener->uv.tcp);
     int rc = uv_tcp_bind(&listener->uv.tcp, (const struct sockaddr *)&address, 0);
     if (rc != 0) {
@@ -147,8 +155,7 @@ static int listen_tcp(struct tn_server *server, struct tn_listener *listener, co
         listener->open = true; /* The handle is the loop's; it must be closed. */
         return refuse(reterr, TENURE_E_UNAVAILABLE, url, uv_strerror(rc));
     }
-    if (server->acl == NULL)
-        tn_log("warning: %s is open to every user of this machine, and no ACL guards it", url);
+    tn_listen_warn(server, url);
     return begin(server, listener, url, reterr);
 }
 
@@ -194,8 +201,9 @@ static int take_inherited(struct tn_server *server, int fd, struct tn_text *rete
         return refuse(reterr, TENURE_E_INVALID, name, "too many sockets");
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
         return refuse(reterr, TENURE_E_INVALID, name, "is not a socket");
-    if (address.ss_family != AF_UNIX && !tn_is_loopback(&address))
-        return refuse(reterr, TENURE_E_DENIED, name, "is neither a Unix socket nor on loopback");
+    if (address.ss_family != AF_UNIX && server->tls == NULL && !tn_is_loopback(&address))
+        return refuse(reterr, TENURE_E_DENIED, name,
+                      "is neither a Unix socket nor on loopback, and there is no TLS");
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
     listener = &server->listeners[server->listener_count++];
@@ -205,8 +213,7 @@ static int take_inherited(struct tn_server *server, int fd, struct tn_text *rete
     } else {
         (void)uv_tcp_init(&server->loop, &listener->uv.tcp);
         (void)uv_tcp_open(&listener->uv.tcp, fd);
-        if (server->acl == NULL)
-            tn_log("warning: the %s is open to every user, and no ACL guards it", name);
+        tn_listen_warn(server, name);
     }
     return begin(server, listener, name, reterr);
 }
@@ -219,6 +226,17 @@ int tn_listen_inherited(struct tn_server *server, struct tn_text *reterr)
     for (int i = 0; rc == 0 && i < count; i++)
         rc = take_inherited(server, FIRST_INHERITED + i, reterr);
     return rc;
+}
+
+int tn_listener_port(const struct tn_listener *listener)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+
+    if (listener->uv.handle.type != UV_TCP ||
+        uv_tcp_getsockname(&listener->uv.tcp, (struct sockaddr *)&address, &len) != 0)
+        return 0;
+    return ntohs(((const struct sockaddr_in *)&address)->sin_port); /* In IPv6 at the same place. */
 }
 
 void tn_listener_name(const struct tn_listener *listener, struct tn_text *text)

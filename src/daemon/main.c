@@ -32,12 +32,15 @@ static const char usage[] =
     "                         [/var/lib/tenured/data; for users ~/.local/state/tenured/data]\n"
     "  --listen unix:PATH     a Unix socket, for this user and root\n"
     "                         [unix:/run/tenured/tenured.sock; for users in $XDG_RUNTIME_DIR]\n"
-    "  --listen tcp:HOST:PORT TCP, on loopback; may be repeated, and replaces the default socket\n"
+    "  --listen tcp:HOST:PORT TCP; may be repeated, and replaces the default socket\n"
     "  --witness PATH|none    the file outside DIR that knows how far the data had come\n"
     "                         [DIR.witness]\n"
     "  --accept-older-data    start although the witness knows of later data\n"
     "  --snapshot-bytes N     a snapshot is taken when the journal has grown so far [67108864]\n"
-    "  --http HOST:PORT       the same over HTTP, with metrics, on loopback [none]\n"
+    "  --tls-cert FILE, --tls-key FILE, --tls-ca FILE\n"
+    "                         TCP and HTTP speak TLS, with a certificate of this CA from every\n"
+    "                         peer, and may be on any address; read again on SIGHUP\n"
+    "  --http HOST:PORT       the same over HTTP, with metrics [none]\n"
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"
@@ -83,6 +86,24 @@ static uint64_t *number_of(struct settings *settings, const char *option)
     return NULL;
 }
 
+/* What is only kept. */
+static const char **path_of(struct tn_server_config *config, const char *option)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } list[] = {
+        { "--data", &config->journal.dir }, { "--http", &config->http },
+        { "--acl", &config->acl },          { "--tls-cert", &config->tls_cert },
+        { "--tls-key", &config->tls_key },  { "--tls-ca", &config->tls_ca },
+    };
+
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (strcmp(option, list[i].name) == 0)
+            return list[i].value;
+    return NULL;
+}
+
 static int print_secret(const char *user)
 {
     char secret[40];
@@ -109,12 +130,8 @@ static int take_value(struct settings *settings, const char *option, const char 
             return bad("'%s' is not a number from 1 to 2147483647", value);
     } else if (strcmp(option, "--new-secret") == 0) {
         return print_secret(value);
-    } else if (strcmp(option, "--http") == 0) {
-        config->http = value;
-    } else if (strcmp(option, "--acl") == 0) {
-        config->acl = value;
-    } else if (strcmp(option, "--data") == 0) {
-        config->journal.dir = value;
+    } else if (path_of(config, option) != NULL) {
+        *path_of(config, option) = value;
     } else if (strcmp(option, "--witness") == 0) {
         settings->has_witness = true;
         config->journal.witness = strcmp(value, "none") == 0 ? NULL : value;
@@ -144,9 +161,8 @@ static int take_options(struct settings *settings, int argc, char **argv)
             settings->config.journal.accept_older = true;
             continue;
         }
-        if (strcmp(option, "--data") != 0 && strcmp(option, "--listen") != 0 &&
-            strcmp(option, "--witness") != 0 && strcmp(option, "--acl") != 0 &&
-            strcmp(option, "--http") != 0 && strcmp(option, "--new-secret") != 0 &&
+        if (strcmp(option, "--listen") != 0 && strcmp(option, "--witness") != 0 &&
+            strcmp(option, "--new-secret") != 0 && path_of(&settings->config, option) == NULL &&
             number_of(settings, option) == NULL)
             return bad("there is no option '%s'", option);
         if (i + 1 == argc || argv[i + 1][0] == 0)
@@ -289,6 +305,8 @@ static void say_ready(const struct tn_server *server)
     tn_text_init(&text, line, sizeof line);
     tn_text_add(&text, "tenured ready on");
     for (uint32_t i = 0; i < server->listener_count; i++) {
+        if (server->listeners[i].http)
+            continue;
         tn_text_add(&text, i > 0 ? ", " : " ");
         tn_listener_name(&server->listeners[i], &text);
     }

@@ -391,6 +391,7 @@ static void reload(struct tn_server *server)
     struct tn_text err;
     struct tn_acl *fresh;
 
+    tn_secure_reload(server);
     if (server->config.acl == NULL)
         return;
     tn_text_init(&err, line, sizeof line);
@@ -484,10 +485,13 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
     (void)signal(SIGXFSZ, SIG_IGN); /* A file size limit is a full disk like any other. */
     rc = config->acl != NULL ? tn_acl_load(config->acl, &server->acl, reterr) : 0;
     if (rc == 0)
+        rc = tn_secure_open(server, reterr);
+    if (rc == 0)
         rc = open_data(server, reterr);
     if (rc == 0)
         rc = tn_metrics_open(server);
     if (rc != 0) {
+        tn_tls_context_free(server->tls);
         tn_acl_free(server->acl);
         return rc;
     }
@@ -532,5 +536,6 @@ void tn_server_close(struct tn_server *server)
     tn_journal_close(&server->journal);
     tn_state_done(&server->state);
     tn_metrics_close(server);
+    tn_tls_context_free(server->tls);
     tn_acl_free(server->acl);
 }

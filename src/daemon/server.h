@@ -25,6 +25,7 @@
 #include "daemon/acl.h"
 #include "daemon/journal.h"
 #include "daemon/state.h"
+#include "runtime/tls.h"
 #include "wire/resp.h"
 
 #define TN_WORDS_MAX 1024
@@ -41,6 +42,7 @@ struct tn_conn;
 struct tn_server;
 struct sockaddr_storage;
 struct MHD_Daemon;
+struct tn_relay;
 
 /* Up to @first, twice that, four times, ...; the last takes the rest. */
 struct tn_histogram {
@@ -102,15 +104,20 @@ struct tn_conn {
         uv_poll_t poll; /* Of a request by HTTP: its peer's socket. */
     } uv;
     struct tn_server *server;
+    struct tn_tls *tls;           /* NULL: in clear. */
+    bool secured;                 /* The handshake is over. */
+    bool for_http;                /* What it says goes to libmicrohttpd, */
+    struct tn_relay *relay;       /* by this. */
     struct tn_http_request *http; /* Whose replies these are; NULL: they are for the socket. */
     struct tn_conn *next, **prev; /* Of all. */
     struct tn_conn *dirty_next, *gated_next;
-    bool dirty, closing, quitting, writing;
-    bool gated;      /* It waits for the flush that is under way, */
-    size_t sendable; /* with so much of its buffer. */
-    bool resumable;  /* It waited, and commands may have arrived meanwhile. */
-    bool local;      /* On a Unix socket: pid and uid are known. */
-    bool trusted;    /* The daemon's own user or root, by the kernel's word. */
+    bool dirty, closing, quitting;
+    uint32_t writing; /* Writes that the loop has under way. */
+    bool gated;       /* It waits for the flush that is under way, */
+    size_t sendable;  /* with so much of its buffer. */
+    bool resumable;   /* It waited, and commands may have arrived meanwhile. */
+    bool local;       /* On a Unix socket: pid and uid are known. */
+    bool trusted;     /* The daemon's own user or root, by the kernel's word. */
     uint8_t wrong_secrets;
     char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
     pid_t pid;
@@ -138,8 +145,9 @@ struct tn_server_config {
     uint32_t conns_max;
     const char *listen[TN_LISTENERS_MAX]; /* unix:PATH, tcp:HOST:PORT */
     uint32_t listen_count;
-    const char *acl;  /* A path; NULL: none. */
-    const char *http; /* ADDRESS:PORT; NULL: none. */
+    const char *acl;                         /* A path; NULL: none. */
+    const char *http;                        /* ADDRESS:PORT; NULL: none. */
+    const char *tls_cert, *tls_key, *tls_ca; /* Files; all of them, or none. */
 };
 
 struct tn_listener {
@@ -152,12 +160,15 @@ struct tn_listener {
     struct tn_server *server;
     char *path; /* Of a Unix socket, to be removed at the end. */
     bool open;
+    bool http; /* With TLS. */
 };
 
 struct tn_server {
     struct tn_server_config config;
     struct tn_state state;
     struct tn_journal journal;
+    struct tn_tls_context *tls; /* NULL: TCP and HTTP are in clear, on loopback. */
+    tenure_ns tls_quiet_until;
     struct tn_acl *acl; /* NULL: whoever can connect may do everything. */
     uv_loop_t loop;
     uv_prepare_t prepare;
@@ -179,6 +190,7 @@ struct tn_server {
     struct MHD_Daemon *http;
     uv_poll_t http_poll;
     uv_timer_t http_timer;
+    struct tn_relay *relays; /* Of HTTP with TLS. */
     bool http_waits;
     tenure_ns now, armed_for;
     uint64_t seq;     /* For renewals without a number of their own. */
@@ -195,6 +207,7 @@ struct tn_server {
     uint32_t watch_count;
     struct tn_resp_word words[TN_WORDS_MAX];
     char read_buf[TN_FRAME_BYTES];
+    char clear_buf[TN_FRAME_BYTES]; /* Of a peer with TLS. */
 };
 
 /* A command being carried out. words[0] is its name. */
@@ -232,7 +245,11 @@ TENURE_MUST_USE int tn_listen_inherited(struct tn_server *server, struct tn_text
 /* How many there are. */
 int tn_inherited_count(void);
 /* Where it listens, as a URL: the port that the system chose too. */
+int tn_listener_port(const struct tn_listener *listener); /* 0: it is a Unix socket. */
 void tn_listener_name(const struct tn_listener *listener, struct tn_text *text);
+
+/* A line when whoever can connect may do everything. */
+void tn_listen_warn(const struct tn_server *server, const char *where);
 
 /* "HOST:PORT", "[::1]:PORT". */
 bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address);
@@ -252,6 +269,11 @@ void tn_http_run(struct tn_server *server);
 void tn_http_send(struct tn_conn *conn, size_t len);
 void tn_http_conn_closed(struct tn_conn *conn);
 void tn_http_sweep(struct tn_conn *conn);
+/* HTTP with TLS: what the peer of @conn says goes to libmicrohttpd, and back. */
+TENURE_MUST_USE bool tn_relay_open(struct tn_conn *conn);
+void tn_relay_take(struct tn_conn *conn, const char *bytes, size_t len);
+void tn_relay_drained(struct tn_conn *conn); /* The peer takes more. */
+void tn_relay_close(struct tn_conn *conn);
 void tn_http_quiesce(struct tn_server *server);   /* No new peers. */
 int tn_http_port(const struct tn_server *server); /* 0: there is none. */
 void tn_http_close(struct tn_server *server);
@@ -279,10 +301,26 @@ void tn_conn_close(struct tn_conn *conn);
 void tn_conn_touch(struct tn_conn *conn);
 /* Make room for @bytes in the buffer. When the peer has too much waiting, it is cut off. */
 bool tn_conn_room(struct tn_conn *conn, size_t bytes);
+/* Where the next bytes of a peer go: to @shared, of TN_FRAME_BYTES, or behind those it has. */
+void tn_conn_room_in(struct tn_conn *conn, char *shared, uv_buf_t *ret_buf);
+/* So many bytes have arrived there. */
+void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len);
+/* Bytes for the socket itself. */
+void tn_conn_write(struct tn_conn *conn, const char *bytes, size_t len);
+/* Read from the peer, again. */
+void tn_conn_listen(struct tn_conn *conn);
 /* Send the first @len bytes of the buffer. */
 void tn_conn_send(struct tn_conn *conn, size_t len);
 /* Go on with the commands that arrived while the connection waited. */
 void tn_conn_resume(struct tn_conn *conn);
+
+/* --- secure.c --------------------------------------------------------------------------------- */
+
+TENURE_MUST_USE int tn_secure_open(struct tn_server *server, struct tn_text *reterr);
+void tn_secure_reload(struct tn_server *server);
+bool tn_secure_accept(struct tn_conn *conn);
+void tn_secure_received(struct tn_conn *conn, const char *bytes, size_t len);
+void tn_secure_send(struct tn_conn *conn, const char *bytes, size_t len);
 
 /* --- map.c ------------------------------------------------------------------------------------ */
 
