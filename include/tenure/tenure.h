@@ -98,6 +98,11 @@ TENURE_API int tenure_dispatch(struct tenure *tenure);
  * TENURE_E_TIMEOUT before the first answer. Never blocks. */
 TENURE_API int tenure_health(struct tenure *tenure, struct tenure_error *reterr);
 
+/* What people should know of the store and need not act on at once: a server version with known
+ * faults, a setting that weakens a promise. False: nothing so far. It may come once the store has
+ * answered; the code in @ret_warning is 0. Never blocks. */
+TENURE_API bool tenure_warning(struct tenure *tenure, struct tenure_error *ret_warning);
+
 /* --- Elections -------------------------------------------------------------------------------- */
 
 enum tenure_event_kind {

@@ -101,6 +101,7 @@ void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t ext
         /* A reader that is gone shows without a write. */
         { .fd = campaign->prints ? STDOUT_FILENO : -1, .events = 0 },
     };
+    struct tenure_error warning;
 
     TN_ASSERT(extra_count <= EXTRA_MOST);
     for (size_t i = 0; i < extra_count; i++)
@@ -110,6 +111,12 @@ void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t ext
     campaign->unheard = (fds[3].revents & (POLLERR | POLLHUP)) != 0;
     int count = tenure_dispatch(campaign->tenure);
     TN_ASSERT(count >= 0);
+    /* Not beside an error, which is one line. */
+    if (!campaign->warned && tenure_health(campaign->tenure, NULL) == 0 &&
+        tenure_warning(campaign->tenure, &warning)) {
+        campaign->warned = true;
+        (void)tn_cli_fail(0, campaign->verb, "warning: %s", warning.text);
+    }
 }
 
 tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)

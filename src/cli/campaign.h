@@ -35,6 +35,7 @@ struct tn_campaign {
     int signals, timer;
     bool prints;  /* Set by the verb: standard output is all that it is for, */
     bool unheard; /* and nobody reads it any more. */
+    bool warned;  /* What the store warns of was told. */
 };
 
 #define TN_CAMPAIGN_OPTIONS(words_)                                                           \

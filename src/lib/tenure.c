@@ -543,6 +543,20 @@ int tenure_health(struct tenure *tenure, struct tenure_error *reterr)
     return code;
 }
 
+bool tenure_warning(struct tenure *tenure, struct tenure_error *ret_warning)
+{
+    if (!tn_lib_alive(tenure))
+        return false;
+    tn_driver_lock(&tenure->driver);
+    bool warns = tenure->driver.warning[0] != '\0';
+    if (warns) {
+        ret_warning->code = 0;
+        (void)snprintf(ret_warning->text, sizeof ret_warning->text, "%s", tenure->driver.warning);
+    }
+    tn_driver_unlock(&tenure->driver);
+    return warns;
+}
+
 const char *tenure_reason_text(enum tenure_reason reason)
 {
     return reason <= TENURE_REASON_CLOSED ? tn_reason_text((enum tn_reason)reason) : "unknown";

@@ -359,6 +359,19 @@ static void note_health(struct tn_driver *driver, const struct tn_store_req *req
     }
 }
 
+/* Known with the first answers. */
+static void note_warning(struct tn_driver *driver)
+{
+    struct tn_store_facts facts = { .warning = "" };
+    struct tn_text warning;
+
+    if (driver->warning[0] != '\0' || driver->store->ops->facts == NULL)
+        return;
+    driver->store->ops->facts(driver->store, &facts);
+    tn_text_init(&warning, driver->warning, sizeof driver->warning);
+    tn_text_add(&warning, facts.warning);
+}
+
 static void hear(struct tn_driver *driver, struct tn_driver_req *req)
 {
     const struct tn_store_req *from = &req->req;
@@ -404,6 +417,7 @@ static void done(struct tn_store_req *store_req)
     }
     if (store_req->status != TENURE_E_CLOSED) {
         note_health(driver, store_req);
+        note_warning(driver);
         hear(driver, req);
         if (req->seat != NULL)
             remove_if_idle(driver, req->seat);

@@ -132,8 +132,23 @@ struct tn_store_ops {
     /* Once; there is no news from now on. What a done() of the pending still submits is answered
      * with TENURE_E_CLOSED, too. The store is gone when @closed is called. */
     void (*close)(struct tn_store *store, void (*closed)(void *arg), void *arg);
+
+    /* From here on members may be NULL; new ones come at the end. */
+
     /* Good until the loop goes on. NULL: there is no server. */
     void (*facts)(const struct tn_store *store, struct tn_store_facts *ret_facts);
+    /* Half a sentence each, for people: why the class is what it is; why there is no read_clock. */
+    const char *class_why;
+    const char *clock_why;
+    /* The server's clock as it answers, from whatever start. @done comes once, never inside the
+     * call. */
+    void (*read_clock)(struct tn_store *store,
+                       void (*done)(void *arg, int status, tenure_ns clock, const char *error),
+                       void *arg);
+    /* Remove what is on record of all free names that begin with @prefix, last tokens included: for
+     * names that only a test has used. @done as above. */
+    void (*forget)(struct tn_store *store, const char *prefix,
+                   void (*done)(void *arg, int status, const char *error), void *arg);
 };
 
 /* First member of every store. */

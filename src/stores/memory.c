@@ -813,4 +813,5 @@ const struct tn_store_ops tn_memory_store_ops = {
     .watch = watch_name,
     .list = list_names,
     .close = close_store,
+    .class_why = "one process, and no longer than it lives",
 };

@@ -667,6 +667,19 @@ static int collect(struct tn_sqlite *store, const char *prefix, struct tn_sqlite
     return 0;
 }
 
+/* Ends the transaction; one that cannot be ended at once has not happened. */
+static int end_or_busy(struct tn_sqlite *store, int status, struct tn_text *reterr)
+{
+    int rc = tn_sql_end(store, status, reterr);
+
+    if (rc == TN_SQL_AGAIN) {
+        tn_sql_roll_back(store);
+        store->was_busy = true;
+        rc = tn_sql_error(store->path, SQLITE_BUSY, NULL, reterr);
+    }
+    return rc;
+}
+
 int tn_sqlite_list(struct tn_sqlite *store, const char *prefix, struct tn_sqlite_lease **ret_leases,
                    size_t *ret_count, struct tn_text *reterr)
 {
@@ -682,12 +695,7 @@ int tn_sqlite_list(struct tn_sqlite *store, const char *prefix, struct tn_sqlite
         return rc;
     adopt(store);
     reap(store, INT_MAX);
-    rc = tn_sql_end(store, collect(store, prefix, &leases, &count), reterr);
-    if (rc == TN_SQL_AGAIN) {
-        tn_sql_roll_back(store);
-        store->was_busy = true;
-        rc = tn_sql_error(store->path, SQLITE_BUSY, NULL, reterr);
-    }
+    rc = end_or_busy(store, collect(store, prefix, &leases, &count), reterr);
     if (rc < 0) {
         free(leases);
         return rc;
@@ -696,4 +704,21 @@ int tn_sqlite_list(struct tn_sqlite *store, const char *prefix, struct tn_sqlite
     *ret_leases = leases;
     *ret_count = count;
     return 0;
+}
+
+int tn_sqlite_forget(struct tn_sqlite *store, const char *prefix, struct tn_text *reterr)
+{
+    char end[TN_NAME_MAX + 3];
+
+    int rc = tn_sql_begin(store, reterr);
+    if (rc < 0)
+        return rc;
+    adopt(store);
+    reap(store, INT_MAX);
+    (void)snprintf(end, sizeof end, "%s\x7f", prefix);
+    (void)tn_sql_step(store, TN_SQL_FORGET, "tt", prefix, end);
+    rc = end_or_busy(store, 0, reterr);
+    if (rc == 0)
+        tn_sqlite_ring(store);
+    return rc;
 }

@@ -101,6 +101,10 @@ TENURE_MUST_USE int tn_sqlite_list(struct tn_sqlite *store, const char *prefix,
                                    struct tn_sqlite_lease **ret_leases, size_t *ret_count,
                                    struct tn_text *reterr);
 
+/* Remove what is on record of the free names that begin with @prefix. Errors as tn_sqlite_step. */
+TENURE_MUST_USE int tn_sqlite_forget(struct tn_sqlite *store, const char *prefix,
+                                     struct tn_text *reterr);
+
 /* A descriptor that becomes readable when a waiter was granted a lease; start it before asking, so
  * that no grant is missed. Returns it, or -1: then poll. The caller closes it. */
 int tn_sqlite_watch(const struct tn_sqlite *store);

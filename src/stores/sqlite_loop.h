@@ -62,11 +62,13 @@ struct tn_sqlite_watch {
     char name[];
 };
 
+/* A list; or, with @forgotten, names to forget. */
 struct tn_sqlite_listing {
     struct tn_sqlite_listing *next;
     tenure_ns give_up_at;
     void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
                  const char *error);
+    void (*forgotten)(void *arg, int status, const char *error);
     void *arg;
     char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
 };
@@ -153,6 +155,8 @@ void tn_sqlite_list_names(struct tn_store *base, const char *prefix,
                           void (*done)(void *arg, int status, struct tn_store_lease *leases,
                                        size_t count, const char *error),
                           void *arg);
+void tn_sqlite_forget_names(struct tn_store *base, const char *prefix,
+                            void (*done)(void *arg, int status, const char *error), void *arg);
 void tn_sqlite_list_turn(struct tn_sqlite_store *store);
 void tn_sqlite_lists_expire(struct tn_sqlite_store *store, tenure_ns now, const char *text);
 void tn_sqlite_lists_fail(struct tn_sqlite_store *store, int status, const char *text);

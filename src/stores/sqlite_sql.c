@@ -98,6 +98,8 @@ static const char *const texts[TN_SQL_COUNT] = {
                              "released_term = term WHERE name = ?1",
     [TN_SQL_LEASE_VIEW] = VIEW "WHERE l.name = ?2",
     [TN_SQL_LIST] = VIEW "WHERE l.name >= ?2 AND l.name < ?3 ORDER BY l.name",
+    [TN_SQL_FORGET] = "DELETE FROM leases WHERE name >= ?1 AND name < ?2 AND session IS NULL "
+                      "AND NOT EXISTS (SELECT 1 FROM waiters w WHERE w.name = leases.name)",
     [TN_SQL_WAITER_FIND] =
         "SELECT place FROM waiters WHERE name = ?1 AND session = ?2 AND term = ?3",
     [TN_SQL_WAITER_ADD] = "INSERT INTO waiters (name, session, term) VALUES (?1, ?2, ?3)",

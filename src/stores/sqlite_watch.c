@@ -164,27 +164,47 @@ void tn_sqlite_watches_done(struct tn_sqlite_store *store)
 
 /* --- Listings ------------------------------------------------------------------------------- */
 
-void tn_sqlite_list_names(struct tn_store *base, const char *prefix,
-                          void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                       size_t count, const char *error),
-                          void *arg)
+/* NULL: out of memory. */
+static struct tn_sqlite_listing *add_listing(struct tn_store *base, const char *prefix, void *arg)
 {
     struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
     struct tn_sqlite_listing *listing = calloc(1, sizeof *listing);
     struct tn_sqlite_listing **link = &store->lists;
 
-    if (listing == NULL) {
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
-        return;
-    }
+    if (listing == NULL)
+        return NULL;
     (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
-    listing->done = done;
     listing->arg = arg;
     listing->give_up_at = tn_clock_now(base->how.clock) + store->patience;
     while (*link != NULL)
         link = &(*link)->next;
     *link = listing;
     tn_sqlite_kick(store);
+    return listing;
+}
+
+void tn_sqlite_list_names(struct tn_store *base, const char *prefix,
+                          void (*done)(void *arg, int status, struct tn_store_lease *leases,
+                                       size_t count, const char *error),
+                          void *arg)
+{
+    struct tn_sqlite_listing *listing = add_listing(base, prefix, arg);
+
+    if (listing != NULL)
+        listing->done = done;
+    else
+        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+}
+
+void tn_sqlite_forget_names(struct tn_store *base, const char *prefix,
+                            void (*done)(void *arg, int status, const char *error), void *arg)
+{
+    struct tn_sqlite_listing *listing = add_listing(base, prefix, arg);
+
+    if (listing != NULL)
+        listing->forgotten = done;
+    else
+        done(arg, TENURE_E_NOMEM, "out of memory");
 }
 
 static void end_listing(struct tn_sqlite_store *store, int status, struct tn_store_lease *leases,
@@ -195,7 +215,10 @@ static void end_listing(struct tn_sqlite_store *store, int status, struct tn_sto
     if (status == TENURE_E_NOT_HELD)
         status = TENURE_E_UNAVAILABLE;
     store->lists = listing->next;
-    listing->done(listing->arg, status, leases, count, text);
+    if (listing->forgotten != NULL)
+        listing->forgotten(listing->arg, status, text);
+    else
+        listing->done(listing->arg, status, leases, count, text);
     free(listing);
 }
 
@@ -222,7 +245,11 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
     /* Whom this hands a lease to hears it from the bell, here as elsewhere. */
     tn_sqlite_hears *hears = sqlite->hears;
     sqlite->hears = NULL;
-    int rc = tn_sqlite_list(sqlite, store->lists->prefix, &leases, &count, &error);
+    int rc = 0;
+    if (store->lists->forgotten != NULL)
+        rc = tn_sqlite_forget(sqlite, store->lists->prefix, &error);
+    else
+        rc = tn_sqlite_list(sqlite, store->lists->prefix, &leases, &count, &error);
     sqlite->hears = hears;
     if (rc < 0 && sqlite->was_busy) {
         tn_sqlite_lists_expire(store, tn_clock_now(&sqlite->clock), text);
@@ -232,9 +259,11 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
     store->tries = 0;
     if (rc < 0 && rc != TENURE_E_INVALID)
         tn_sqlite_disconnect(sqlite);
-    struct tn_store_lease *converted = rc == 0 ? convert(leases, count) : NULL;
+    struct tn_store_lease *converted = NULL;
+    if (rc == 0 && store->lists->done != NULL)
+        converted = convert(leases, count);
     free(leases);
-    if (rc == 0 && converted == NULL)
+    if (rc == 0 && converted == NULL && store->lists->done != NULL)
         rc = TENURE_E_NOMEM;
     end_listing(store, rc, converted, rc == 0 ? count : 0, rc == 0 ? NULL : text);
 }

@@ -9,13 +9,14 @@ etcd_start one || t_done
 endpoints=127.0.0.1:$port_one
 url=etcd://$endpoints/t
 
+version=$(etcd --version | sed -n 's/^etcd Version: //p')
+
 t_case "the conformance suite"
 if [ -x "$TENURE_BUILD/tests/conformance" ]; then
     TENURE_CONFORMANCE_URL=etcd://$endpoints/conform timeout 300 \
         "$TENURE_BUILD/tests/conformance" >"$t_dir/conform" 2>&1
     t_check "passes: $(grep FAIL "$t_dir/conform" | head -n 3)" \
         has "$t_dir/conform" ' passed, 0 failed'
-    version=$(etcd --version | sed -n 's/^etcd Version: //p')
     t_check "knows the version" has "$t_dir/conform" "etcd: version $version; warning: "
     case $version in
     3.[0-3].* | 3.4.[0-9] | 3.4.[12][0-9] | 3.4.30 | 3.5.[0-9] | 3.5.1[0-2])
@@ -47,6 +48,15 @@ t_check "in time" \
     [ $(($(when "$t_dir/c" '"won"') - $(when "$t_dir/b" '"lost"'))) -lt 1000 ]
 kill -TERM "$cyd"
 wait "$cyd"
+case $version in
+3.[0-3].* | 3.4.[0-9] | 3.4.[12][0-9] | 3.4.30 | 3.5.[0-9] | 3.5.1[0-2])
+    for who in a b c; do
+        times=$(grep -c "^tenure elect: warning: etcd $version has known" "$t_dir/$who.err")
+        t_check "$who was warned once" [ "$times" -eq 1 ]
+    done
+    ;;
+*) t_refute "nobody was warned" has "$t_dir/a.err" warning ;;
+esac
 
 t_case "the layout is that of Go's concurrency.Election"
 elect "$t_dir/l" --store "$url" --id lea --ttl 3s layout

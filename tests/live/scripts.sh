@@ -4,15 +4,7 @@
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/etcd.lib"
 . "$(dirname "$0")/postgres.inc"
-
-end_all() {
-    for pid in $etcd_pids; do
-        kill -KILL "$pid" 2>/dev/null
-    done
-    finish
-}
-trap end_all EXIT
-tenure=$TENURE_BUILD/tenure
+in_finish etcd_end # Both have begun the list anew.
 
 field() { sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/" "$t_out"; }
 is_free() { "$tenure" status "$1" --json | grep -q '"state":"free"'; }
@@ -159,7 +151,7 @@ else
 fi
 
 if pg_find && pg_init && pg_start; then
-    TENURE_STORE=$(url postgres)
+    TENURE_STORE=$(at postgres)
     export TENURE_STORE
     t_case "postgres: looking makes no schema"
     t_run "$tenure" status s/job
@@ -180,6 +172,13 @@ if pg_find && pg_init && pg_start; then
     t_run "$tenure" acquire s/new
     failed 75 "that shows to --wait"
     t_check "as before" [ "$(pg_sql postgres "SELECT count(*) FROM tenure.session")" -eq "$before" ]
+    t_case "postgres: commits that are not waited for are told once"
+    pg_sql postgres "CREATE DATABASE lazy"
+    pg_sql lazy "ALTER DATABASE lazy SET synchronous_commit = off"
+    t_run "$tenure" run --store "$(at lazy)" --ttl 5s job -- true
+    t_check "leads" [ "$t_status" -eq 0 ]
+    t_check "one line: $(cat "$t_err")" [ "$(wc -l <"$t_err")" -eq 1 ]
+    t_check "says so" grep -q "^tenure run: warning: synchronous_commit is off" "$t_err"
 else
     t_case "postgres"
     t_skip "PostgreSQL is not installed"

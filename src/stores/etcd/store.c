@@ -608,6 +608,50 @@ static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store
     return open_store(how, &tn_etcds_store_ops, true, ret_store, reterr);
 }
 
+struct forgetting {
+    void (*done)(void *arg, int status, const char *error);
+    void *arg;
+};
+
+static void forgotten(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct forgetting *forgetting = arg;
+
+    forgetting->done(forgetting->arg, reply->status, reply->text);
+    free(forgetting);
+}
+
+/* All that is left of a free name is the note of its last token. */
+static void forget(struct tn_store *base, const char *prefix,
+                   void (*done)(void *arg, int status, const char *error), void *arg)
+{
+    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
+    struct forgetting *forgetting = malloc(sizeof *forgetting);
+    Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
+    Etcd__RequestOp op = ETCD__REQUEST_OP__INIT, *ops[1] = { &op };
+    Etcd__DeleteRangeRequest removal = ETCD__DELETE_RANGE_REQUEST__INIT;
+    char key[TN_ETCD_KEY], end[TN_ETCD_KEY];
+
+    if (forgetting != NULL) {
+        *forgetting = (struct forgetting) { done, arg };
+        (void)snprintf(key, sizeof key, "%s%%token/%s", store->client.config.prefix, prefix);
+        memcpy(end, key, sizeof end);
+        end[strlen(end) - 1]++;
+        removal.key.data = (uint8_t *)key;
+        removal.range_end.data = (uint8_t *)end;
+        removal.key.len = removal.range_end.len = strlen(key);
+        op.request_delete_range = &removal;
+        txn.n_success = 1;
+        txn.success = ops;
+        if (tn_etcd_call(&store->client, "/etcdserverpb.KV/Txn", &txn.base,
+                         &etcd__txn_response__descriptor, tn_etcd_now(store) + store->patience,
+                         forgotten, forgetting) != NULL)
+            return;
+    }
+    free(forgetting);
+    done(arg, TENURE_E_NOMEM, "out of memory");
+}
+
 static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
 {
     const struct tn_etcd_store *store = (const struct tn_etcd_store *)(const void *)base;
@@ -623,7 +667,10 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
     {                                                                                        \
         .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,             \
         .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, \
-        .watch = watch, .list = list, .close = close_store, .facts = tell_facts              \
+        .watch = watch, .list = list, .close = close_store, .facts = tell_facts,             \
+        .class_why = "a majority of the servers has what was acknowledged on its disks",     \
+        .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",    \
+        .forget = forget                                                                     \
     }
 
 const struct tn_store_ops tn_etcd_store_ops = OPS("etcd", open_plain);

@@ -4,6 +4,7 @@
  *   link.c     one connection: resolve, connect, one statement at a time, notifications
  *   blame.c    what a failure means and what to do about it
  *   store.c    requests in, statements out, answers back
+ *   list.c     lists, and what else is asked beside the operations
  *   values.c   parameters and columns
  *   observe.c  who is silent, what changed, whom to tell
  *
@@ -123,10 +124,14 @@ struct tn_pg_queue {
     struct tn_store_req *first, **end;
 };
 
+/* What is asked beside the operations: a list, or with another of the three what the server's clock
+ * says, or to forget names. */
 struct tn_pg_listing {
     struct tn_pg_listing *next;
     void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
                  const char *error);
+    void (*clocked)(void *arg, int status, tenure_ns clock, const char *error);
+    void (*forgotten)(void *arg, int status, const char *error);
     void *arg;
     tenure_ns give_up_at;
     char prefix[TN_NAME_MAX + 1];
@@ -264,5 +269,27 @@ void tn_pg_observe_done(struct tn_pg_store *store);
 /* store.c, for observe.c: the statement goes out as @job. */
 void tn_pg_send(struct tn_pg_store *store, enum tn_pg_job job, const char *sql, int count,
                 const char *const *values);
+
+/* The statement on its way is over. */
+void tn_pg_forget_sent(struct tn_pg_store *store);
+
+/* --- list.c ----------------------------------------------------------------------------------- */
+
+/* Answers and frees it; @leases are only for a list. */
+void tn_pg_finish_list(struct tn_pg_listing *list, int status, struct tn_store_lease *leases,
+                       size_t count, const char *why);
+/* The first in line. */
+void tn_pg_send_list(struct tn_pg_store *store);
+void tn_pg_answer_list(struct tn_pg_store *store, const PGresult *result);
+
+void tn_pg_list_names(struct tn_store *base, const char *prefix,
+                      void (*done)(void *arg, int status, struct tn_store_lease *leases,
+                                   size_t count, const char *error),
+                      void *arg);
+void tn_pg_read_clock(struct tn_store *base,
+                      void (*done)(void *arg, int status, tenure_ns clock, const char *error),
+                      void *arg);
+void tn_pg_forget(struct tn_store *base, const char *prefix,
+                  void (*done)(void *arg, int status, const char *error), void *arg);
 
 #endif

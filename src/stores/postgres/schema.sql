@@ -408,4 +408,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         WHERE starts_with(l.name, a_prefix) AND l.token > 0 ORDER BY l.name;
 $$;
 
+-- For names that only a test has used: what nobody holds and nobody waits for.
+CREATE FUNCTION tenure.forget(a_prefix text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM tenure.enter();
+    DELETE FROM tenure.lease l
+        WHERE starts_with(l.name, a_prefix)
+            AND NOT EXISTS (SELECT 1 FROM tenure.session s WHERE s.num = l.session)
+            AND NOT EXISTS (SELECT 1 FROM tenure.waiter w WHERE w.name = l.name);
+END $$;
+
 COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 2';

@@ -58,13 +58,6 @@ static void finish(struct tn_store_req *req, int status, const char *why)
     req->done(req);
 }
 
-static void finish_list(struct tn_pg_listing *list, int status, struct tn_store_lease *leases,
-                        size_t count, const char *why)
-{
-    list->done(list->arg, status, leases, count, status < 0 ? why : NULL);
-    free(list);
-}
-
 /* Fail what waits and is over time at @by; TN_NEVER: all. */
 static void fail_waiting(struct tn_pg_store *store, tenure_ns by, int code, const char *why)
 {
@@ -88,7 +81,7 @@ static void fail_waiting(struct tn_pg_store *store, tenure_ns by, int code, cons
         lists = list->next;
         list->next = NULL;
         if (list->give_up_at <= by) {
-            finish_list(list, code, NULL, 0, why);
+            tn_pg_finish_list(list, code, NULL, 0, why);
         } else {
             *kept = list;
             kept = &list->next;
@@ -100,7 +93,7 @@ static void fail_waiting(struct tn_pg_store *store, tenure_ns by, int code, cons
 
 /* --- What is on its way --------------------------------------------------------------------- */
 
-static void forget_sent(struct tn_pg_store *store)
+void tn_pg_forget_sent(struct tn_pg_store *store)
 {
     store->job = TN_PG_IDLE;
     store->sent_count = 0;
@@ -116,12 +109,12 @@ static void fail_sent(struct tn_pg_store *store, int code, const char *why)
     struct tn_pg_listing *list = store->sent_list;
 
     memcpy(sent, store->sent, sizeof sent);
-    forget_sent(store);
+    tn_pg_forget_sent(store);
     for (unsigned i = 0; i < count; i++)
         if (sent[i] != NULL)
             finish(sent[i], code, why);
     if (list != NULL)
-        finish_list(list, code, NULL, 0, why);
+        tn_pg_finish_list(list, code, NULL, 0, why);
 }
 
 /* Back to the front of the queue, in their order: the server has carried out none of it. */
@@ -142,7 +135,7 @@ static void send_again(struct tn_pg_store *store)
         store->sent_list->next = store->lists;
         store->lists = store->sent_list;
     }
-    forget_sent(store);
+    tn_pg_forget_sent(store);
 }
 
 /* Who is over time and was sent: nobody knows what came of it. */
@@ -266,14 +259,6 @@ static void send_steps(struct tn_pg_store *store)
         free(bufs[i].data);
 }
 
-static void send_list(struct tn_pg_store *store)
-{
-    store->sent_list = store->lists;
-    store->lists = store->sent_list->next;
-    const char *values[] = { store->sent_list->prefix };
-    tn_pg_send(store, TN_PG_LIST, "SELECT * FROM tenure.list($1::text)", 1, values);
-}
-
 /* One statement after the other, the most urgent first. */
 static void pump(struct tn_pg_store *store)
 {
@@ -285,7 +270,7 @@ static void pump(struct tn_pg_store *store)
         else if (store->normal.first != NULL)
             send_steps(store);
         else if (store->lists != NULL)
-            send_list(store);
+            tn_pg_send_list(store);
         else if (!tn_pg_observe_next(store, now))
             break;
     }
@@ -321,7 +306,7 @@ static void answer_session(struct tn_pg_store *store, const PGresult *result)
     enum tn_answer answer = TN_ANSWER_GONE;
     struct tn_op op;
 
-    forget_sent(store);
+    tn_pg_forget_sent(store);
     if (PQntuples(result) < 1 || !read_answer(result, 0, &answer)) {
         if (req != NULL)
             finish(req, TENURE_E_DAMAGED, "postgres: the schema tenure gives answers not known");
@@ -354,7 +339,7 @@ static void answer_steps(struct tn_pg_store *store, const PGresult *result)
     unsigned count = store->sent_count;
 
     memcpy(sent, store->sent, sizeof sent);
-    forget_sent(store);
+    tn_pg_forget_sent(store);
     for (unsigned i = 0; i < count; i++) {
         struct tn_store_req *req = sent[i];
         char name[TN_NAME_MAX + 1] = "";
@@ -379,22 +364,6 @@ static void answer_steps(struct tn_pg_store *store, const PGresult *result)
         tn_pg_note(store, name, holder, revoked, &record);
         finish(req, 0, "");
     }
-}
-
-static void answer_list(struct tn_pg_store *store, const PGresult *result)
-{
-    struct tn_pg_listing *list = store->sent_list;
-    size_t count = (size_t)PQntuples(result);
-    struct tn_store_lease *leases = calloc(count + 1, sizeof *leases);
-
-    forget_sent(store);
-    for (size_t i = 0; leases != NULL && i < count; i++) {
-        bool revoked;
-        (void)snprintf(leases[i].name, sizeof leases[i].name, "%s", PQgetvalue(result, (int)i, 0));
-        (void)tn_pg_record(result, (int)i, 1, &leases[i].record, &revoked);
-    }
-    finish_list(list, leases != NULL ? 0 : TENURE_E_NOMEM, leases, leases != NULL ? count : 0,
-                "out of memory");
 }
 
 /* --- Hello ---------------------------------------------------------------------------------- */
@@ -468,7 +437,7 @@ static void note_facts(struct tn_pg_store *store, const PGresult *result)
 
 static void answer_hello(struct tn_pg_store *store, const PGresult *result)
 {
-    forget_sent(store);
+    tn_pg_forget_sent(store);
     note_facts(store, result);
     if (tn_pg_bool(result, 0, 0))
         refuse(store, TENURE_E_UNAVAILABLE,
@@ -512,7 +481,7 @@ static void refused(struct tn_pg_store *store, const PGresult *result)
     int code = tn_pg_blame_statement(result, &text);
     if (job == TN_PG_INSTALL) {
         /* Perhaps another was faster. */
-        forget_sent(store);
+        tn_pg_forget_sent(store);
         tn_pg_link_fail(&store->work, code, why);
     } else if (is_state(result, "40") || is_state(result, "55P03")) {
         send_again(store);
@@ -555,7 +524,7 @@ static void work_result(struct tn_pg_link *link, const PGresult *result)
         answer_hello(store, result);
         break;
     case TN_PG_INSTALL:
-        forget_sent(store);
+        tn_pg_forget_sent(store);
         say_hello(store);
         break;
     case TN_PG_SESSION:
@@ -565,7 +534,7 @@ static void work_result(struct tn_pg_link *link, const PGresult *result)
         answer_steps(store, result);
         break;
     case TN_PG_LIST:
-        answer_list(store, result);
+        tn_pg_answer_list(store, result);
         break;
     default:
         tn_pg_observe_result(store, result);
@@ -773,30 +742,6 @@ static int watch_name(struct tn_store *base, const char *name, bool on)
     return rc;
 }
 
-static void list_names(struct tn_store *base, const char *prefix,
-                       void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                    size_t count, const char *error),
-                       void *arg)
-{
-    struct tn_pg_store *store = (struct tn_pg_store *)base;
-    struct tn_pg_listing *list = calloc(1, sizeof *list);
-    struct tn_pg_listing **end = &store->lists;
-
-    if (list == NULL) {
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
-        return;
-    }
-    list->done = done;
-    list->arg = arg;
-    list->give_up_at = tn_pg_now(store) + store->base.how.patience;
-    (void)snprintf(list->prefix, sizeof list->prefix, "%s", prefix);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = list;
-    tn_pg_link_start(&store->work, tn_pg_now(store));
-    tn_pg_kick(store);
-}
-
 static void handle_closed(uv_handle_t *handle)
 {
     struct tn_pg_store *store = handle->data;
@@ -894,14 +839,17 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
     ret_facts->warning = store->warning != NULL ? store->warning : "";
 }
 
-#define OPS(scheme_, caps_)                                                                 \
-    {                                                                                       \
-        .scheme = (scheme_),                                                                \
-        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | (caps_),              \
-        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit, \
-        .watch = watch_name, .list = list_names, .close = close_store, .facts = tell_facts  \
+#define OPS(scheme_, caps_, why_)                                                                 \
+    {                                                                                             \
+        .scheme = (scheme_),                                                                      \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | (caps_),                    \
+        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit,       \
+        .watch = watch_name, .list = tn_pg_list_names, .close = close_store, .facts = tell_facts, \
+        .class_why = (why_), .read_clock = tn_pg_read_clock, .forget = tn_pg_forget               \
     }
 
-const struct tn_store_ops tn_postgres_store_ops = OPS("postgres", 0);
-const struct tn_store_ops tn_postgresql_store_ops = OPS("postgresql", 0);
-static const struct tn_store_ops relaxed_ops = OPS("postgres", TN_STORE_ADVISORY);
+static const char strict_why[] = "each step is a transaction that was flushed when it is answered";
+const struct tn_store_ops tn_postgres_store_ops = OPS("postgres", 0, strict_why);
+const struct tn_store_ops tn_postgresql_store_ops = OPS("postgresql", 0, strict_why);
+static const struct tn_store_ops relaxed_ops =
+    OPS("postgres", TN_STORE_ADVISORY, "durability=relaxed: the server may run with fsync off");

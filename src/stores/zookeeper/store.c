@@ -672,6 +672,8 @@ const struct tn_store_ops tn_zookeeper_store_ops = {
     .watch = watch,
     .list = list,
     .close = close_store,
+    .class_why = "a majority of the servers has what was acknowledged on its disks",
+    .clock_why = "ZooKeeper tells clients no clock",
 };
 
 static int refuse_tls(const struct tn_store_open *how, struct tn_store **ret_store,
