@@ -15,6 +15,9 @@ enum { TN_SHA256_SIZE = 32 };
 
 void tn_sha256(const void *data, size_t len, uint8_t ret_digest[TN_SHA256_SIZE]);
 
+/* The same without the processor's own instructions, for those that have none, and for tests. */
+void tn_sha256_portable(const void *data, size_t len, uint8_t ret_digest[TN_SHA256_SIZE]);
+
 /* What a store keeps of @secret: the first half of the digest. @kind keeps the hashes of a
  * session's and of a term's secret apart. A zero secret is hashed like any other. */
 void tn_secret_hash(const struct tn_secret *secret, char kind, struct tn_secret *ret_hash);

@@ -49,7 +49,7 @@ static uint32_t *words_at(const struct tn_table *table, uint64_t at)
 static uint64_t lay(uint64_t *end, uint64_t bytes)
 {
     uint64_t at = *end;
-    *end += (bytes + 7) / 8 * 8;
+    *end += (bytes + 15) / 16 * 16;
     return at;
 }
 
@@ -263,15 +263,25 @@ static uint64_t record_of(const struct tn_table *table, const struct tn_index *i
     return lease->hash;
 }
 
+/* The bits that it takes to write @number. */
+static uint32_t mask_of(uint32_t number)
+{
+    return number != 0 ? UINT32_MAX >> __builtin_clz(number) : 0;
+}
+
 /* Linear hashing: with b buckets, the low bits that count b address a bucket, unless that one does
  * not exist yet; then one bit fewer. */
 static uint32_t bucket_of(const struct tn_index *index, uint64_t hash)
 {
-    uint32_t wide = 1;
-    while (wide < index->buckets)
-        wide <<= 1;
-    uint32_t bucket = (uint32_t)hash & (wide - 1);
-    return bucket < index->buckets ? bucket : bucket & (wide / 2 - 1);
+    uint32_t mask = mask_of(index->buckets - 1);
+    uint32_t bucket = (uint32_t)hash & mask;
+    return bucket < index->buckets ? bucket : bucket & mask >> 1;
+}
+
+/* The bucket that the next one to be added halves. */
+static uint32_t *next_halved(const struct tn_table *table, const struct tn_index *index)
+{
+    return words_at(table, index->at) + (index->buckets & mask_of(index->buckets) >> 1);
 }
 
 static void link_record(struct tn_table *table, struct tn_index *index, uint32_t record)
@@ -298,15 +308,10 @@ static void unlink_record(struct tn_table *table, struct tn_index *index, uint32
 /* One bucket more; only the bucket that it halves has to be dealt out again. */
 static void grow(struct tn_table *table, struct tn_index *index)
 {
-    uint32_t added = index->buckets;
-    uint32_t wide = 1;
-    while (wide <= added)
-        wide <<= 1;
-    uint32_t *heads = words_at(table, index->at);
-    uint32_t record = heads[added & (wide / 2 - 1)];
-    heads[added & (wide / 2 - 1)] = 0;
-    heads[added] = 0;
-    index->buckets++;
+    uint32_t *halved = next_halved(table, index);
+    uint32_t record = *halved;
+    *halved = 0;
+    words_at(table, index->at)[index->buckets++] = 0;
     while (record != 0) {
         uint32_t *chain;
         uint32_t next;
@@ -315,6 +320,8 @@ static void grow(struct tn_table *table, struct tn_index *index)
         link_record(table, index, record);
         record = next;
     }
+    /* By the next time it will be in the cache. */
+    __builtin_prefetch(next_halved(table, index));
 }
 
 static void insert(struct tn_table *table, struct tn_index *index, uint32_t record, uint32_t count)
@@ -331,6 +338,16 @@ uint32_t tn_session_find(const struct tn_table *table, const struct tn_secret *s
     while (index != 0 && !tn_secret_equal(&tn_session_at(table, index)->secret, secret))
         index = tn_session_at(table, index)->chain;
     return index;
+}
+
+void tn_table_expect(const struct tn_table *table, const char *name, uint32_t len)
+{
+    uint32_t bucket = bucket_of(&table->by_name, hash_name(table, name, len));
+    uint32_t halved = *next_halved(table, &table->by_name);
+
+    __builtin_prefetch(words_at(table, table->by_name.at) + bucket);
+    if (halved != 0) /* A name that is not there will be added, and this bucket dealt out. */
+        __builtin_prefetch(&tn_lease_at(table, halved)->chain);
 }
 
 uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t len)

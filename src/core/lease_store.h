@@ -44,17 +44,18 @@ struct tn_session_record {
     bool closed;      /* Over, whatever the clock says. */
 };
 
+/* What a search looks at lies side by side, and so in one line of the processor's cache. */
 struct tn_lease_record {
     struct tn_secret term;
-    uint64_t token;
-    uint64_t revocation; /* REVOKED: its number in the holder's session. */
-    tenure_ns free_at;   /* REVOKED: when the holder's validity is certainly over. */
-    uint32_t session;
     uint32_t chain;
+    uint32_t hash; /* Of the name, so that moving between buckets need not touch it. */
+    struct tn_table_text name;
+    uint64_t token;
+    uint64_t revocation;   /* REVOKED: its number in the holder's session. */
+    tenure_ns free_at;     /* REVOKED: when the holder's validity is certainly over. */
     struct tn_links links; /* In its session's list; among the free ones otherwise. */
     struct tn_list waiters;
-    struct tn_table_text name;
-    uint32_t hash; /* Of the name, so that moving between buckets need not touch it. */
+    uint32_t session;
     uint8_t state;
 };
 

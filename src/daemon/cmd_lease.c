@@ -108,6 +108,7 @@ static void do_acquire(struct tn_call *call)
         tn_reply_error(call, "ERR usage: " ACQUIRE_USAGE);
         return;
     }
+    tn_table_expect(call->server->state.table, call->words[4].bytes, call->words[4].len);
     if (tn_word_secret(call, 2, 's', &how.op.session, NULL) &&
         tn_word_secret(call, 3, 't', &how.op.term, how.term_text) && tn_may_write(call))
         acquire_one(call, &how, 4);

@@ -8,13 +8,15 @@
 
 static void check_digest(const void *data, size_t len, const char *expected)
 {
-    uint8_t digest[TN_SHA256_SIZE];
+    uint8_t digest[TN_SHA256_SIZE], portable[TN_SHA256_SIZE];
     char text[2 * TN_SHA256_SIZE + 1];
 
     tn_sha256(data, len, digest);
     for (size_t i = 0; i < TN_SHA256_SIZE; i++)
         (void)snprintf(text + 2 * i, 3, "%02x", digest[i]);
     CHECK_STR(text, expected);
+    tn_sha256_portable(data, len, portable);
+    CHECK(memcmp(portable, digest, sizeof digest) == 0);
 }
 
 /* The examples that accompany FIPS 180-4, and the empty message. */
