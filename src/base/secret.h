@@ -23,6 +23,12 @@ static inline bool tn_secret_equal(const struct tn_secret *a, const struct tn_se
     return difference == 0;
 }
 
+/* Its hexadecimal digits, without a zero behind them; and back, from digits of either case: false
+ * if they are none, or all zero. */
+enum { TN_SECRET_DIGITS = 32 };
+void tn_secret_text(const struct tn_secret *secret, char ret_text[TN_SECRET_DIGITS]);
+bool tn_secret_parse(struct tn_secret *ret_secret, const char text[TN_SECRET_DIGITS]);
+
 /* All zero means "no secret"; it is never given out. */
 static inline bool tn_secret_is_zero(const struct tn_secret *secret)
 {

@@ -1,4 +1,4 @@
-/* cmd_session.c - SESSION OPEN, RENEW, MRENEW, BIND and CLOSE. */
+/* cmd_session.c - SESSION OPEN, ATTACH, RENEW, MRENEW, BIND and CLOSE. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,9 @@
 #define TTL_MAX_MS (24 * 60 * 60 * 1000)
 
 #define OPEN_USAGE "SESSION OPEN SECRET|* TTL-MS [LABEL TEXT] [SEQ N] [SAW TOKEN] [BIND]"
+#define ATTACH_USAGE "SESSION ATTACH SECRET [SAW TOKEN] [BIND]"
 #define RENEW_USAGE "SESSION RENEW SECRET [SEQ N] [SEEN N]"
+#define USAGE "SESSION RENEW|OPEN|ATTACH|CLOSE|BIND|MRENEW ..."
 
 /* Options of OPEN and RENEW, from word @from on. */
 struct options {
@@ -224,20 +226,55 @@ static void do_close(struct tn_call *call)
         tn_reply_answer(call, result.answer);
 }
 
-/* One more process can act for the session; it must be alive, which a renewal shows. */
-static void do_bind(struct tn_call *call)
+/* Whether the session of word 2 is there; a renewal that is too old to extend anything shows. */
+static bool is_there(struct tn_call *call, struct tn_secret *ret_session)
 {
-    struct tn_op op = { .kind = TN_OP_RENEW };
+    struct tn_op op = { .kind = TN_OP_RENEW, .seq = 1 };
     struct tn_result result;
 
-    if (!tn_word_count(call, 3, 3, "SESSION BIND SECRET") ||
-        !tn_word_secret(call, 2, 's', &op.session, NULL))
-        return;
-    op.seq = 1; /* Too old to extend anything: only whether it is there. */
+    if (!tn_word_secret(call, 2, 's', &op.session, NULL))
+        return false;
     tn_server_step(call->server, &op, &result);
     if (result.answer == TN_ANSWER_GONE)
         tn_reply_answer(call, result.answer);
-    else if (bind_peer(call, &op.session))
+    *ret_session = op.session;
+    return result.answer != TN_ANSWER_GONE;
+}
+
+/* One more process can act for the session. */
+static void do_bind(struct tn_call *call)
+{
+    struct tn_secret session;
+
+    if (tn_word_count(call, 3, 3, "SESSION BIND SECRET") && is_there(call, &session) &&
+        bind_peer(call, &session))
+        reply_ok(call);
+}
+
+/* A client is back on another connection; it neither opens the session nor extends it. */
+static void do_attach(struct tn_call *call)
+{
+    struct tn_secret session;
+    struct options options = { 0 };
+
+    if (!tn_word_count(call, 3, 6, ATTACH_USAGE))
+        return;
+    for (uint32_t i = 3; i < call->count; i++) {
+        if (tn_resp_is(&call->words[i], "BIND")) {
+            options.bind = true;
+        } else if (tn_resp_is(&call->words[i], "SAW") && i + 1 < call->count) {
+            if (!tn_word_u64(call, ++i, "SAW", &options.saw))
+                return;
+        } else {
+            tn_reply_error(call, "ERR usage: " ATTACH_USAGE);
+            return;
+        }
+    }
+    if (is_older(call, options.saw) || !is_there(call, &session))
+        return;
+    if (call->conn->out.resp3)
+        (void)tn_link_attach(call->server, call->conn, &session);
+    if (!options.bind || bind_peer(call, &session))
         reply_ok(call);
 }
 
@@ -245,8 +282,7 @@ void tn_cmd_session(struct tn_call *call)
 {
     const struct tn_resp_word *verb = &call->words[1];
 
-    if (!tn_word_count(call, 2, TN_WORDS_MAX, "SESSION RENEW|OPEN|CLOSE|BIND|MRENEW ...") ||
-        !tn_may(call, TN_ACQUIRE, NULL, 0))
+    if (!tn_word_count(call, 2, TN_WORDS_MAX, USAGE) || !tn_may(call, TN_ACQUIRE, NULL, 0))
         return;
     if (tn_resp_is(verb, "RENEW"))
         do_renew(call);
@@ -256,8 +292,10 @@ void tn_cmd_session(struct tn_call *call)
         do_close(call);
     else if (tn_resp_is(verb, "MRENEW"))
         do_renew_many(call);
+    else if (tn_resp_is(verb, "ATTACH"))
+        do_attach(call);
     else if (tn_resp_is(verb, "BIND"))
         do_bind(call);
     else
-        tn_reply_error(call, "ERR usage: SESSION RENEW|OPEN|CLOSE|BIND|MRENEW ...");
+        tn_reply_error(call, "ERR usage: " USAGE);
 }

@@ -158,39 +158,6 @@ bool tn_word_name(struct tn_call *call, uint32_t index, const char *what)
     return false;
 }
 
-void tn_secret_text(const struct tn_secret *secret, char ret_text[32])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < sizeof secret->bytes; i++) {
-        ret_text[2 * i] = digits[secret->bytes[i] >> 4];
-        ret_text[2 * i + 1] = digits[secret->bytes[i] & 15];
-    }
-}
-
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static bool parse_secret(const struct tn_resp_word *word, struct tn_secret *ret_secret)
-{
-    if (word->len != 32)
-        return false;
-    for (size_t i = 0; i < sizeof ret_secret->bytes; i++) {
-        int high = digit_of(word->bytes[2 * i]);
-        int low = digit_of(word->bytes[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        ret_secret->bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return !tn_secret_is_zero(ret_secret);
-}
-
 /* The table, and so the disk, knows only hashes. A connection mostly names one session, again and
  * again, so its hash is kept. */
 bool tn_word_secret(struct tn_call *call, uint32_t index, char kind, struct tn_secret *ret_hash,
@@ -212,7 +179,7 @@ bool tn_word_secret(struct tn_call *call, uint32_t index, char kind, struct tn_s
             tn_reply_error(call, "UNAVAILABLE no source of secrets");
             return false;
         }
-    } else if (!parse_secret(word, &secret)) {
+    } else if (word->len != TN_SECRET_DIGITS || !tn_secret_parse(&secret, word->bytes)) {
         tn_reply_error(call, "ERR a secret is 32 hexadecimal digits, not all zero");
         return false;
     }

@@ -8,6 +8,7 @@
  * number, and a process that died and whose number was used again since it connected would be
  * taken for it. Its connection is closed in that case, so the mistake costs a TTL at most. */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -143,6 +144,17 @@ static int open_pidfd(struct tn_conn *conn)
     return (int)syscall(SYS_pidfd_open, conn->pid, 0);
 }
 
+/* Whoever comes back on another connection is watched already. */
+static bool is_bound(const struct tn_link *link, pid_t pid)
+{
+    for (const struct tn_bind *bind = link->binds; bind != NULL; bind = bind->next) {
+        struct pollfd end = { .fd = bind->pidfd, .events = POLLIN };
+        if (bind->pid == pid && poll(&end, 1, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
 int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn_secret *session)
 {
     struct tn_link *link;
@@ -151,6 +163,9 @@ int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn
 
     if (!conn->local)
         return TENURE_E_UNSUPPORTED;
+    link = tn_link_find(server, session);
+    if (link != NULL && is_bound(link, conn->pid))
+        return 0;
     pidfd = open_pidfd(conn);
     if (pidfd < 0)
         return TENURE_E_UNAVAILABLE;
@@ -163,9 +178,12 @@ int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn
         (void)close(pidfd);
         return TENURE_E_NOMEM;
     }
-    *bind = (struct tn_bind) {
-        .poll = bind->poll, .pidfd = pidfd, .server = server, .link = link, .next = link->binds
-    };
+    *bind = (struct tn_bind) { .poll = bind->poll,
+                               .pidfd = pidfd,
+                               .pid = conn->pid,
+                               .server = server,
+                               .link = link,
+                               .next = link->binds };
     bind->poll.data = bind;
     link->binds = bind;
     (void)uv_poll_start(&bind->poll, UV_READABLE, process_ended);

@@ -13,6 +13,7 @@
 
 #include "base/number.h"
 #include "daemon/server.h"
+#include "runtime/socket_path.h"
 
 enum {
     STATUS_USAGE = 64,
@@ -215,19 +216,10 @@ static int choose_data(struct settings *settings)
  * another socket in its place. */
 static int choose_socket(struct settings *settings)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
     char *folder = settings->socket;
-    size_t size = sizeof settings->socket - 20;
     struct stat st;
-    int len;
 
-    if (geteuid() == 0)
-        len = snprintf(folder, size, "/run/tenured");
-    else if (runtime != NULL && runtime[0] == '/')
-        len = snprintf(folder, size, "%s/tenured", runtime);
-    else
-        len = snprintf(folder, size, "/tmp/tenured-%lu", (unsigned long)geteuid());
-    if (len < 0 || (size_t)len >= size)
+    if (!tn_socket_folder(folder, sizeof settings->socket - sizeof TN_SOCKET_NAME - 1))
         return bad("%s is too long; give --listen", "XDG_RUNTIME_DIR");
     if ((mkdir(folder, 0700) != 0 && errno != EEXIST) || lstat(folder, &st) != 0) {
         tn_log("%s: %s; give --listen", folder, strerror(errno));
@@ -237,7 +229,7 @@ static int choose_socket(struct settings *settings)
         tn_log("%s: is not a directory of this user with mode 0700; give --listen", folder);
         return STATUS_DENIED;
     }
-    (void)snprintf(settings->url, sizeof settings->url, "unix:%s/tenured.sock", folder);
+    (void)snprintf(settings->url, sizeof settings->url, "unix:%s/" TN_SOCKET_NAME, folder);
     settings->config.listen[settings->config.listen_count++] = settings->url;
     return -1;
 }

@@ -70,6 +70,7 @@ struct tn_link {
 struct tn_bind {
     uv_poll_t poll;
     int pidfd;
+    pid_t pid;
     struct tn_server *server;
     struct tn_link *link;
     struct tn_bind *next;
@@ -396,6 +397,5 @@ void tn_reply_error(struct tn_call *call, const char *format, ...)
 void tn_reply_answer(struct tn_call *call, enum tn_answer answer);
 struct tn_resp_out *tn_reply(struct tn_call *call, size_t bytes);
 bool tn_word_count(struct tn_call *call, uint32_t least, uint32_t most, const char *usage);
-void tn_secret_text(const struct tn_secret *secret, char ret_text[32]);
 
 #endif

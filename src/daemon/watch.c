@@ -12,7 +12,7 @@
 
 #include "daemon/server.h"
 
-#define WATCHES_MAX 1024 /* Of one connection. */
+#define WATCHES_MAX 16384 /* Of one connection. */
 
 static bool is_pattern(const char *text, uint32_t len)
 {

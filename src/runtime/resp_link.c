@@ -11,7 +11,6 @@
 enum {
     REPLY_MAX = 16 << 20,
     VALUES_MAX = 1 << 20,
-    GREET_S = 5, /* For the answer to HELLO. */
 };
 
 /* --- Words and values ------------------------------------------------------------------------- */
@@ -293,7 +292,7 @@ static void say_hello(struct tn_resp_link *link)
     const struct tn_resp_word plain[] = { tn_resp_word_of("AUTH"), hello[4] };
 
     link->hello = (struct tn_resp_call) { .done = hello_done };
-    link->hello.give_up_at = tn_clock_now(link->stream.clock) + TN_SEC(GREET_S);
+    link->hello.give_up_at = tn_clock_now(link->stream.clock) + TN_MS(link->stream.reach_ms);
     int rc = link->plain_auth ? tn_resp_link_greet(link, &link->hello, plain, 2)
                               : tn_resp_link_greet(link, &link->hello, hello, auth ? 5 : 2);
     if (rc < 0)

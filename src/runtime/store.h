@@ -99,6 +99,21 @@ struct tn_store_facts {
     const char *warning; /* One line, for people: what is wrong with it, and what to do. */
 };
 
+/* Whose end ends a session at once, where the store can watch processes. */
+enum tn_store_bind {
+    TN_BIND_NONE,   /* Nobody's: it lives its TTL. */
+    TN_BIND_OWN,    /* This process's. */
+    TN_BIND_SHARED, /* This process's and another's, which binds itself by tn_store_binding; so this
+                       process binds itself only with a new session. */
+};
+
+/* How another process says that it can act for a session: it connects to the Unix socket @path,
+ * writes @line, and reads one that begins with "+". */
+struct tn_store_binding {
+    char path[108];
+    char line[64];
+};
+
 struct tn_store_open {
     const char *url;  /* With its scheme. */
     const char *rest; /* Behind "scheme:". */
@@ -108,6 +123,7 @@ struct tn_store_open {
     void *arg;
     bool create;        /* Make what is not there yet. */
     tenure_ns patience; /* An operation that cannot be carried out for this long has failed. */
+    enum tn_store_bind bind;
 };
 
 struct tn_store_ops {
@@ -149,6 +165,10 @@ struct tn_store_ops {
      * names that only a test has used. @done as above. */
     void (*forget)(struct tn_store *store, const char *prefix,
                    void (*done)(void *arg, int status, const char *error), void *arg);
+    /* How another process is bound to @session, too. False: this store watches none. NULL is the
+     * same. Of any thread. */
+    bool (*binding)(const struct tn_store *store, const struct tn_secret *session,
+                    struct tn_store_binding *ret_binding);
 };
 
 /* First member of every store. */

@@ -9,6 +9,7 @@
 #include "base/url.h"
 #include "stores/memory.h"
 #include "stores/sqlite.h"
+#include "stores/tenured/tenured.h"
 #ifdef TENURE_ETCD
 #include "stores/etcd/etcd.h"
 #endif
@@ -20,7 +21,8 @@
 #endif
 
 static const struct tn_store_ops *const built[] = {
-    &tn_sqlite_store_ops,    &tn_memory_store_ops,
+    &tn_sqlite_store_ops,    &tn_memory_store_ops,     &tn_unix_store_ops,
+    &tn_tenured_store_ops,   &tn_tenureds_store_ops,
 #ifdef TENURE_ETCD
     &tn_etcd_store_ops,      &tn_etcds_store_ops,
 #endif
@@ -56,8 +58,6 @@ static const struct {
     { "redis", NULL },
     { "rediss", NULL },
     { "redlock", NULL },
-    { "tenured", NULL },
-    { "unix", NULL },
 };
 
 enum { ABSENT = sizeof absent / sizeof absent[0] };

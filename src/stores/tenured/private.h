@@ -1,0 +1,151 @@
+/* private.h - what the files of the tenured store share.
+ *
+ *   store.c   opening, closing, and what is asked: a request becomes a command, a reply an answer
+ *   back.c    what must be said again on every new connection: sessions, places in line, watches
+ *   reply.c   reading replies
+ *   url.c     what the URL says
+ *
+ * The daemon keeps a session when its connection is lost. So the store remembers what the daemon
+ * tells of by itself: the sessions, because news go to the connection that they are attached to;
+ * the places in line, because the grant may have been told to nobody, and because a daemon that
+ * was restarted has forgotten them; and the watches, which end with a connection. */
+#ifndef TN_STORES_TENURED_PRIVATE_H
+#define TN_STORES_TENURED_PRIVATE_H
+
+#include <uv.h>
+
+#include "base/hash.h"
+#include "runtime/resp_link.h"
+#include "runtime/store.h"
+#include "stores/tenured/tenured.h"
+
+enum { TN_TENURED_BUCKETS = 4096, TN_TENURED_WORDS = 16 };
+
+struct tn_tenured_session {
+    struct tn_tenured_session *next;
+    struct tn_secret secret;
+    tenure_ns ttl;
+    uint32_t label_len;
+    char label[TN_LABEL_MAX];
+};
+
+/* A term that waits in line. */
+struct tn_tenured_place {
+    struct tn_tenured_place *next;
+    struct tn_secret session, term;
+    struct tn_secret hash; /* Of the term, as the daemon tells it. */
+};
+
+/* A name that is watched or waited for. */
+struct tn_tenured_name {
+    struct tn_tenured_name *next;
+    struct tn_tenured_place *places;
+    unsigned watchers;
+    unsigned asks; /* Under way, and pointing here. */
+    bool looking;  /* Its record is asked for, */
+    bool again;    /* and must be asked for again. */
+    char name[TN_NAME_MAX + 1];
+};
+
+struct tn_tenured_url {
+    struct tn_net_url net;
+    bool local, tls;
+};
+
+struct tn_tenured {
+    struct tn_store base; /* First. */
+    struct tn_resp_link link;
+    struct tn_tenured_url url;
+    struct tn_tls_context *tls;
+    struct tn_hash_key hash_key;
+    struct tn_tenured_session *sessions;
+    struct tn_tenured_name *names[TN_TENURED_BUCKETS];
+    uint64_t saw;                              /* The highest token that this daemon ever told. */
+    char version[32];                          /* Of the daemon; empty: not known yet. */
+    bool unbindable;                           /* The daemon cannot watch this process. */
+    struct tn_store_req *failed, **failed_end; /* Ended already; told as soon as the loop comes. */
+    uv_idle_t turn;
+    bool closing, link_closed, turn_closed;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* One command under way. */
+struct tn_tenured_ask {
+    struct tn_resp_call call; /* First. */
+    struct tn_tenured *store;
+    struct tn_tenured_name *name; /* NULL: none. */
+    struct tn_store_req *req;     /* NULL: our own. */
+    struct tn_secret session, term;
+};
+
+/* --- url.c ------------------------------------------------------------------------------------ */
+
+TENURE_MUST_USE int tn_tenured_url_parse(struct tn_tenured_url *ret_url, const char *scheme,
+                                         const char *rest, struct tn_text *reterr);
+
+/* --- reply.c: one value after the other of a reply -------------------------------------------- */
+
+struct tn_reply {
+    const char *bytes;
+    size_t len, at;
+    bool bad; /* Something was not as expected; all values from then on are 0 or empty. */
+};
+
+struct tn_reply tn_reply_of(const char *bytes, size_t len);
+struct tn_resp_value tn_reply_next(struct tn_reply *reply);
+uint64_t tn_reply_u64(struct tn_reply *reply);
+tenure_ns tn_reply_ms(struct tn_reply *reply);
+/* The number of elements of an array, or of pairs of a map. */
+uint32_t tn_reply_list(struct tn_reply *reply);
+/* A string of at most @size - 1 bytes, with a zero behind it; its length. */
+uint32_t tn_reply_text(struct tn_reply *reply, char *buf, size_t size);
+void tn_reply_skip(struct tn_reply *reply);
+/* A lease as LEASE GET gives it. */
+void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease);
+
+/* --- store.c ---------------------------------------------------------------------------------- */
+
+/* A command of ours about @name (may be NULL). The words are copied. NULL: no memory; otherwise it
+ * is on its way, and done() frees it with tn_tenured_ask_free. @greets: between up and ready. */
+struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenured_name *name,
+                                      void (*done)(struct tn_resp_call *call), uint32_t confirms,
+                                      bool greets, const struct tn_resp_word *words,
+                                      uint32_t count);
+void tn_tenured_ask_free(struct tn_tenured_ask *ask);
+
+void tn_tenured_note_token(struct tn_tenured *store, uint64_t token);
+
+/* "tenured WHERE: what the daemon said". */
+void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_value *value,
+                        char *buf, size_t size);
+
+/* LEASE ACQUIRE ... QUEUE. */
+struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenured_name *name,
+                                        const struct tn_tenured_place *place,
+                                        void (*done)(struct tn_resp_call *call));
+
+/* --- back.c ----------------------------------------------------------------------------------- */
+
+extern const struct tn_resp_host tn_tenured_link_host;
+
+struct tn_tenured_session *tn_tenured_find_session(struct tn_tenured *store,
+                                                   const struct tn_secret *secret);
+/* The daemon has it; without memory it will not be attached again, and its renewals go on. */
+void tn_tenured_keep_session(struct tn_tenured *store, const struct tn_op *op, tenure_ns ttl);
+/* It is over, and so are its places. */
+void tn_tenured_forget_session(struct tn_tenured *store, const struct tn_secret *secret);
+
+struct tn_tenured_name *tn_tenured_find_name(struct tn_tenured *store, const char *name,
+                                             uint32_t len, bool make);
+void tn_tenured_free_if_idle(struct tn_tenured *store, struct tn_tenured_name *name);
+void tn_tenured_free_all(struct tn_tenured *store);
+
+/* The term waits, or waits no more. Returns whether it did. */
+void tn_tenured_keep_place(struct tn_tenured *store, const struct tn_op *op);
+bool tn_tenured_forget_place(struct tn_tenured *store, const char *name, uint32_t len,
+                             const struct tn_secret *hash);
+
+int tn_tenured_watch(struct tn_store *store, const char *name, bool on);
+
+#endif

@@ -1,0 +1,794 @@
+/* store.c - a request becomes a command, its reply an answer; private.h says what is where.
+ *
+ * Happy path: submit writes the command; the reply is read in replied(), which fills the request.
+ * The deadline of a request is that of its command: unwritten by then it has failed, written it is
+ * unknown, and the connection is given up (resp_link.h). Repeating is the candidate's business, and
+ * safe, because every command carries its secrets. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/sha256.h"
+#include "base/time.h"
+#include "runtime/random.h"
+#include "stores/tenured/private.h"
+
+/* What nobody waits for may take longer than a request. */
+#define OWN_PATIENCE TN_SEC(10)
+
+/* --- Commands --------------------------------------------------------------------------------- */
+
+struct command {
+    struct tn_resp_word words[TN_TENURED_WORDS];
+    uint32_t count;
+    char texts[TN_TENURED_WORDS][TN_SECRET_DIGITS]; /* Of words that are made here. */
+};
+
+static void add_bytes(struct command *command, const char *bytes, uint32_t len)
+{
+    TN_ASSERT(command->count < TN_TENURED_WORDS);
+    command->words[command->count++] = (struct tn_resp_word) { bytes, len };
+}
+
+static void add(struct command *command, const char *text)
+{
+    add_bytes(command, text, (uint32_t)strlen(text));
+}
+
+static void add_number(struct command *command, uint64_t number)
+{
+    char *text = command->texts[command->count];
+    int len = snprintf(text, TN_SECRET_DIGITS, "%llu", (unsigned long long)number);
+
+    add_bytes(command, text, (uint32_t)len);
+}
+
+static void add_secret(struct command *command, const struct tn_secret *secret)
+{
+    char *text = command->texts[command->count];
+
+    tn_secret_text(secret, text);
+    add_bytes(command, text, TN_SECRET_DIGITS);
+}
+
+static bool binds(const struct tn_tenured *store)
+{
+    return store->base.how.bind != TN_BIND_NONE && store->url.local && !store->unbindable;
+}
+
+static void add_open(struct command *command, const struct tn_tenured *store,
+                     const struct tn_op *op)
+{
+    add_number(command, (uint64_t)((op->ttl + TN_MS(1) - 1) / TN_MS(1)));
+    add(command, "LABEL");
+    add_bytes(command, op->label, op->label_len);
+    add(command, "SAW");
+    add_number(command, store->saw);
+    if (binds(store))
+        add(command, "BIND");
+}
+
+static void add_session_words(struct command *command, const struct tn_tenured *store,
+                              const struct tn_op *op)
+{
+    add(command, "SESSION");
+    add(command, op->kind == TN_OP_OPEN ? "OPEN" : op->kind == TN_OP_RENEW ? "RENEW" : "CLOSE");
+    add_secret(command, &op->session);
+    if (op->kind == TN_OP_OPEN)
+        add_open(command, store, op);
+    if (op->kind != TN_OP_CLOSE && op->seq > 0) {
+        add(command, "SEQ");
+        add_number(command, op->seq);
+    }
+    if (op->kind == TN_OP_RENEW) {
+        add(command, "SEEN");
+        add_number(command, op->seen);
+    }
+}
+
+static void add_acquire(struct command *command, const struct tn_secret *session,
+                        const struct tn_secret *term, const char *name, uint32_t name_len,
+                        bool wait)
+{
+    add(command, "LEASE");
+    add(command, "ACQUIRE");
+    add_secret(command, session);
+    add_secret(command, term);
+    add_bytes(command, name, name_len);
+    if (wait)
+        add(command, "QUEUE");
+}
+
+static bool make_command(struct command *command, const struct tn_tenured *store,
+                         const struct tn_op *op)
+{
+    switch (op->kind) {
+    case TN_OP_OPEN:
+    case TN_OP_RENEW:
+    case TN_OP_CLOSE:
+        add_session_words(command, store, op);
+        return true;
+    case TN_OP_ACQUIRE:
+        add_acquire(command, &op->session, &op->term, op->name, op->name_len, op->wait);
+        return true;
+    case TN_OP_RELEASE:
+        add(command, "LEASE");
+        add(command, "RELEASE");
+        add_secret(command, &op->session);
+        add_secret(command, &op->term);
+        add_bytes(command, op->name, op->name_len);
+        add_number(command, op->token);
+        return true;
+    case TN_OP_READ:
+        add(command, "LEASE");
+        add(command, "GET");
+        add_bytes(command, op->name, op->name_len);
+        return true;
+    case TN_OP_REVOKE:
+        add(command, "REVOKE");
+        add_bytes(command, op->name, op->name_len);
+        if (op->token != 0)
+            add_number(command, op->token);
+        return true;
+    case TN_OP_RAISE:
+    case TN_OP_TICK:
+        return false;
+    }
+    return false;
+}
+
+/* --- Asking ----------------------------------------------------------------------------------- */
+
+struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenured_name *name,
+                                      void (*done)(struct tn_resp_call *call), uint32_t confirms,
+                                      bool greets, const struct tn_resp_word *words, uint32_t count)
+{
+    struct tn_tenured_ask *ask = calloc(1, sizeof *ask);
+
+    if (ask == NULL)
+        return NULL;
+    ask->store = store;
+    ask->call.done = done;
+    ask->call.confirms = confirms;
+    ask->call.give_up_at = tn_clock_now(store->base.how.clock) + OWN_PATIENCE;
+    int rc = greets ? tn_resp_link_greet(&store->link, &ask->call, words, count)
+                    : tn_resp_link_send(&store->link, &ask->call, words, count);
+    if (rc < 0) {
+        free(ask);
+        return NULL;
+    }
+    ask->name = name;
+    if (name != NULL)
+        name->asks++;
+    return ask;
+}
+
+void tn_tenured_ask_free(struct tn_tenured_ask *ask)
+{
+    if (ask->name != NULL) {
+        ask->name->asks--;
+        tn_tenured_free_if_idle(ask->store, ask->name);
+    }
+    free(ask);
+}
+
+struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenured_name *name,
+                                        const struct tn_tenured_place *place,
+                                        void (*done)(struct tn_resp_call *call))
+{
+    struct command command = { .count = 0 };
+
+    add_acquire(&command, &place->session, &place->term, name->name, (uint32_t)strlen(name->name),
+                true);
+    struct tn_tenured_ask *ask =
+        tn_tenured_ask(store, name, done, 0, true, command.words, command.count);
+    if (ask != NULL) {
+        ask->session = place->session;
+        ask->term = place->term;
+    }
+    return ask;
+}
+
+/* --- Answers ---------------------------------------------------------------------------------- */
+
+void tn_tenured_note_token(struct tn_tenured *store, uint64_t token)
+{
+    if (token > store->saw)
+        store->saw = token;
+}
+
+void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_value *value,
+                        char *buf, size_t size)
+{
+    struct tn_text text;
+
+    tn_text_init(&text, buf, size);
+    tn_text_addf(&text, "%s ", store->link.stream.scheme);
+    tn_text_escape(&text, store->link.stream.at.where, strlen(store->link.stream.at.where));
+    tn_text_add(&text, ": ");
+    tn_text_escape(&text, value->bytes, value->len);
+}
+
+static void fail(struct tn_store_req *req, int status, const char *why)
+{
+    req->status = status;
+    (void)snprintf(req->error, sizeof req->error, "%s", why);
+}
+
+/* An error of the daemon's: an answer, or a failure. */
+static void take_error(struct tn_tenured *store, struct tn_store_req *req,
+                       const struct tn_resp_value *value)
+{
+    static const struct {
+        const char *word;
+        int status;
+    } failures[] = {
+        { "DENIED", TENURE_E_DENIED }, { "NOAUTH", TENURE_E_DENIED },
+        { "FULL", TENURE_E_FULL },     { "UNAVAILABLE", TENURE_E_UNAVAILABLE },
+        { "OLDER", TENURE_E_DAMAGED }, { "ERR", TENURE_E_UNSUPPORTED },
+    };
+    int status = TENURE_E_UNSUPPORTED;
+
+    if (tn_resp_begins(value, "GONE")) {
+        req->answer = TN_ANSWER_GONE;
+        tn_tenured_forget_session(store, &req->op.session);
+    } else if (tn_resp_begins(value, "STALE")) {
+        req->answer = TN_ANSWER_STALE;
+    } else if (tn_resp_begins(value, "DENIED held")) {
+        req->answer = TN_ANSWER_DENIED;
+    } else {
+        for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+            if (tn_resp_begins(value, failures[i].word))
+                status = failures[i].status;
+        /* Asked again without BIND, it may be opened. */
+        if (tn_resp_begins(value, "UNAVAILABLE the peer's process"))
+            store->unbindable = true;
+        req->status = status;
+        tn_tenured_explain(store, value, req->error, sizeof req->error);
+    }
+}
+
+static void take_open(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+{
+    uint32_t pairs = tn_reply_list(reply);
+
+    for (uint32_t i = 0; i < pairs && !reply->bad; i++) {
+        struct tn_resp_value key = tn_reply_next(reply);
+        if (tn_resp_begins(&key, "ttl_ms"))
+            req->ttl = tn_reply_ms(reply);
+        else if (tn_resp_begins(&key, "held"))
+            req->held = (uint32_t)tn_reply_u64(reply);
+        else if (tn_resp_begins(&key, "seen"))
+            req->seen = tn_reply_u64(reply);
+        else if (tn_resp_begins(&key, "token"))
+            tn_tenured_note_token(store, tn_reply_u64(reply));
+        else
+            tn_reply_skip(reply);
+    }
+    req->answer = TN_ANSWER_OK;
+    if (!reply->bad)
+        tn_tenured_keep_session(store, &req->op, req->ttl);
+}
+
+/* Revocations are told before the renewal that brings them. */
+static void take_renew(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+{
+    char name[TN_NAME_MAX + 1];
+
+    if (tn_reply_list(reply) < 5)
+        reply->bad = true;
+    req->answer = TN_ANSWER_OK;
+    req->ttl = tn_reply_ms(reply);
+    req->held = (uint32_t)tn_reply_u64(reply);
+    req->seen = tn_reply_u64(reply);
+    req->more = tn_reply_u64(reply) != 0;
+    for (uint32_t left = tn_reply_list(reply); left >= 2 && !reply->bad; left -= 2) {
+        (void)tn_reply_text(reply, name, sizeof name);
+        uint64_t token = tn_reply_u64(reply);
+        if (!reply->bad && !store->closing)
+            store->base.how.host->revoked(store->base.how.arg, name, token);
+    }
+}
+
+static void take_grant(struct tn_tenured *store, struct tn_store_req *req, uint64_t token)
+{
+    const struct tn_tenured_session *session = tn_tenured_find_session(store, &req->op.session);
+    struct tn_store_record *record = &req->record;
+
+    req->answer = TN_ANSWER_GRANTED;
+    record->held = true;
+    record->token = token;
+    tn_secret_hash(&req->op.term, 't', &record->term);
+    (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &record->term);
+    if (session == NULL)
+        return;
+    record->ttl = record->remaining = session->ttl;
+    record->label_len = session->label_len;
+    memcpy(record->label, session->label, session->label_len);
+    record->label[session->label_len] = '\0';
+}
+
+/* The rest of what is known of the holder. It may be another by now: then what the acquire said
+ * stands. */
+static void read_holder(struct tn_resp_call *call)
+{
+    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
+    struct tn_store_req *req = ask->req;
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    struct tn_store_lease lease;
+
+    if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
+        tn_reply_lease(&reply, &lease);
+        if (!reply.bad && lease.record.held && lease.record.token == req->record.token)
+            req->record = lease.record;
+    }
+    tn_tenured_ask_free(ask);
+    req->done(req);
+}
+
+/* True: the request is not over yet. */
+static bool ask_holder(struct tn_tenured *store, struct tn_store_req *req)
+{
+    struct command command = { .count = 0 };
+    struct tn_op read = { .kind = TN_OP_READ, .name = req->op.name, .name_len = req->op.name_len };
+
+    if (store->closing || !make_command(&command, store, &read))
+        return false;
+    struct tn_tenured_ask *ask =
+        tn_tenured_ask(store, NULL, read_holder, 0, false, command.words, command.count);
+    if (ask == NULL)
+        return false;
+    ask->req = req;
+    ask->call.give_up_at = req->give_up_at;
+    return true;
+}
+
+static bool take_acquire(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+{
+    struct tn_store_record *record = &req->record;
+    uint32_t count = tn_reply_list(reply);
+    struct tn_resp_value word = tn_reply_next(reply);
+    uint64_t token = tn_reply_u64(reply);
+
+    tn_tenured_note_token(store, token);
+    if (tn_resp_begins(&word, "granted")) {
+        take_grant(store, req, token);
+        return false;
+    }
+    if (count < 4)
+        reply->bad = true;
+    record->held = true;
+    record->token = token;
+    record->label_len = tn_reply_text(reply, record->label, sizeof record->label);
+    record->remaining = tn_reply_ms(reply);
+    if (tn_resp_begins(&word, "queued")) {
+        /* At once, because the grant may be the next to come. */
+        req->answer = TN_ANSWER_QUEUED;
+        tn_tenured_keep_place(store, &req->op);
+        return false;
+    }
+    req->answer = TN_ANSWER_HELD;
+    return !reply->bad && ask_holder(store, req);
+}
+
+static void take_lease(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+{
+    struct tn_store_lease lease;
+
+    tn_reply_lease(reply, &lease);
+    tn_tenured_note_token(store, lease.record.token);
+    req->record = lease.record;
+    req->answer = lease.record.held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
+}
+
+/* True: the request is not over yet. */
+static bool take_reply(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+{
+    bool more = false;
+
+    switch (req->op.kind) {
+    case TN_OP_OPEN:
+        take_open(store, req, reply);
+        break;
+    case TN_OP_RENEW:
+        take_renew(store, req, reply);
+        break;
+    case TN_OP_ACQUIRE:
+        more = take_acquire(store, req, reply);
+        break;
+    case TN_OP_READ:
+        take_lease(store, req, reply);
+        break;
+    case TN_OP_RELEASE:
+        req->answer = TN_ANSWER_RELEASED;
+        req->record.token = req->op.token;
+        break;
+    case TN_OP_CLOSE:
+    case TN_OP_REVOKE:
+    case TN_OP_RAISE:
+    case TN_OP_TICK:
+        req->answer = TN_ANSWER_OK;
+    }
+    if (reply->bad)
+        fail(req, TENURE_E_UNSUPPORTED, "tenured: an answer that cannot be read; another version?");
+    return more;
+}
+
+static void replied(struct tn_resp_call *call)
+{
+    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
+    struct tn_tenured *store = ask->store;
+    struct tn_store_req *req = ask->req;
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    bool more = false;
+
+    if (call->status != 0)
+        fail(req, call->status, call->error);
+    else if (call->value.type == TN_RESP_ERROR)
+        take_error(store, req, &call->value);
+    else
+        more = take_reply(store, req, &reply);
+    if (req->op.kind == TN_OP_CLOSE && req->status == 0)
+        tn_tenured_forget_session(store, &req->op.session);
+    tn_tenured_ask_free(ask);
+    if (!more)
+        req->done(req);
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static void take_turn(uv_idle_t *turn);
+
+/* Never from within submit. */
+static void end_later(struct tn_tenured *store, struct tn_store_req *req, int status)
+{
+    fail(req, status, tenure_strerror(status));
+    req->next = NULL;
+    *store->failed_end = req;
+    store->failed_end = &req->next;
+    (void)uv_idle_start(&store->turn, take_turn);
+}
+
+static bool is_malformed(const struct tn_op *op)
+{
+    bool of_session = op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW || op->kind == TN_OP_CLOSE;
+
+    if (of_session)
+        return op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX;
+    return tn_name_check(op->name, op->name_len, NULL) != 0;
+}
+
+static void submit(struct tn_store *base, struct tn_store_req *req)
+{
+    struct tn_tenured *store = (struct tn_tenured *)base;
+    struct command command = { .count = 0 };
+    struct tn_secret hash;
+
+    req->status = 0;
+    req->error[0] = '\0';
+    memset(&req->record, 0, sizeof req->record);
+    req->ttl = 0;
+    req->seen = 0;
+    req->held = 0;
+    req->more = false;
+    req->give_up_at = tn_clock_now(base->how.clock) + base->how.patience;
+    if (store->closing) {
+        end_later(store, req, TENURE_E_CLOSED);
+        return;
+    }
+    if (is_malformed(&req->op)) {
+        end_later(store, req, TENURE_E_INVALID);
+        return;
+    }
+    if (!make_command(&command, store, &req->op)) {
+        end_later(store, req, TENURE_E_UNSUPPORTED);
+        return;
+    }
+    /* It is not wanted any more; a new connection must not ask for it again. */
+    if (req->op.kind == TN_OP_RELEASE) {
+        tn_secret_hash(&req->op.term, 't', &hash);
+        (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &hash);
+    }
+    struct tn_tenured_ask *ask = calloc(1, sizeof *ask);
+    if (ask != NULL) {
+        ask->store = store;
+        ask->req = req;
+        ask->call.done = replied;
+        ask->call.give_up_at = req->give_up_at;
+    }
+    if (ask == NULL ||
+        tn_resp_link_send(&store->link, &ask->call, command.words, command.count) < 0) {
+        free(ask);
+        end_later(store, req, TENURE_E_NOMEM);
+    }
+}
+
+/* --- Listing ---------------------------------------------------------------------------------- */
+
+struct listing {
+    struct tn_resp_call call; /* First. */
+    struct tn_tenured *store;
+    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                 const char *error);
+    void *arg;
+    struct tn_store_lease *leases;
+    size_t count, size;
+    char prefix[TN_NAME_MAX + 1];
+};
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct tn_store_lease *)a)->name,
+                  ((const struct tn_store_lease *)b)->name);
+}
+
+static void end_listing(struct listing *listing, int status, const char *error)
+{
+    struct tn_store_lease *leases = listing->leases;
+
+    if (status != 0) {
+        free(leases);
+        leases = NULL;
+        listing->count = 0;
+    } else if (listing->count > 0) {
+        qsort(leases, listing->count, sizeof *leases, compare);
+    }
+    listing->done(listing->arg, status, leases, listing->count, error);
+    free(listing);
+}
+
+static bool add_page(struct listing *listing, struct tn_reply *reply)
+{
+    for (uint32_t left = tn_reply_list(reply); left > 0 && !reply->bad; left--) {
+        if (listing->count == listing->size) {
+            size_t size = listing->size * 2 + 64;
+            struct tn_store_lease *larger = realloc(listing->leases, size * sizeof *larger);
+            if (larger == NULL)
+                return false;
+            listing->leases = larger;
+            listing->size = size;
+        }
+        tn_reply_lease(reply, &listing->leases[listing->count++]);
+    }
+    return true;
+}
+
+static void ask_page(struct listing *listing, uint64_t cursor);
+
+static void page_done(struct tn_resp_call *call)
+{
+    struct listing *listing = (struct listing *)call;
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    struct tn_store_req error = { .status = 0 };
+
+    if (call->status != 0) {
+        end_listing(listing, call->status, call->error);
+        return;
+    }
+    if (call->value.type == TN_RESP_ERROR) {
+        take_error(listing->store, &error, &call->value);
+        end_listing(listing, error.status != 0 ? error.status : TENURE_E_UNAVAILABLE, error.error);
+        return;
+    }
+    (void)tn_reply_list(&reply);
+    uint64_t cursor = tn_reply_u64(&reply);
+    bool room = add_page(listing, &reply);
+    if (!room)
+        end_listing(listing, TENURE_E_NOMEM, tenure_strerror(TENURE_E_NOMEM));
+    else if (reply.bad)
+        end_listing(listing, TENURE_E_UNSUPPORTED, "tenured: a list that cannot be read");
+    else if (cursor == 0)
+        end_listing(listing, 0, NULL);
+    else
+        ask_page(listing, cursor);
+}
+
+static void ask_page(struct listing *listing, uint64_t cursor)
+{
+    struct tn_tenured *store = listing->store;
+    struct command command = { .count = 0 };
+
+    add(&command, "LEASE");
+    add(&command, "LIST");
+    add_number(&command, cursor);
+    add(&command, "COUNT");
+    add(&command, "1000");
+    if (listing->prefix[0] != '\0') {
+        add(&command, "PREFIX");
+        add(&command, listing->prefix);
+    }
+    listing->call = (struct tn_resp_call) { .done = page_done };
+    listing->call.give_up_at = tn_clock_now(store->base.how.clock) + store->base.how.patience;
+    if (store->closing)
+        end_listing(listing, TENURE_E_CLOSED, tenure_strerror(TENURE_E_CLOSED));
+    else if (tn_resp_link_send(&store->link, &listing->call, command.words, command.count) < 0)
+        end_listing(listing, TENURE_E_NOMEM, tenure_strerror(TENURE_E_NOMEM));
+}
+
+static void list(struct tn_store *base, const char *prefix,
+                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                              const char *error),
+                 void *arg)
+{
+    struct listing *listing = calloc(1, sizeof *listing);
+
+    if (listing == NULL) {
+        done(arg, TENURE_E_NOMEM, NULL, 0, tenure_strerror(TENURE_E_NOMEM));
+        return;
+    }
+    listing->store = (struct tn_tenured *)base;
+    listing->done = done;
+    listing->arg = arg;
+    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix != NULL ? prefix : "");
+    ask_page(listing, 0);
+}
+
+/* --- Life and death --------------------------------------------------------------------------- */
+
+static void turn_closed(uv_handle_t *handle)
+{
+    struct tn_tenured *store = handle->data;
+    void (*closed)(void *arg) = store->closed;
+    void *arg = store->closed_arg;
+
+    tn_tenured_free_all(store);
+    tn_tls_context_free(store->tls);
+    free(store);
+    if (closed != NULL)
+        closed(arg);
+}
+
+static void link_closed(void *arg)
+{
+    struct tn_tenured *store = arg;
+
+    store->link_closed = true;
+    (void)uv_idle_start(&store->turn, take_turn);
+}
+
+static void take_turn(uv_idle_t *turn)
+{
+    struct tn_tenured *store = turn->data;
+    struct tn_store_req *req = store->failed;
+
+    (void)uv_idle_stop(turn);
+    store->failed = NULL;
+    store->failed_end = &store->failed;
+    for (struct tn_store_req *next; req != NULL; req = next) {
+        next = req->next;
+        req->done(req);
+    }
+    if (store->closing && !store->link.closing)
+        tn_resp_link_close(&store->link, link_closed);
+    else if (store->link_closed && store->failed == NULL)
+        uv_close((uv_handle_t *)&store->turn, turn_closed);
+}
+
+static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+{
+    struct tn_tenured *store = (struct tn_tenured *)base;
+
+    store->closing = true;
+    store->closed = closed;
+    store->closed_arg = arg;
+    (void)uv_idle_start(&store->turn, take_turn);
+}
+
+static bool binding(const struct tn_store *base, const struct tn_secret *session,
+                    struct tn_store_binding *ret_binding)
+{
+    const struct tn_tenured *store = (const struct tn_tenured *)base;
+    char digits[TN_SECRET_DIGITS];
+
+    if (!binds(store))
+        return false;
+    tn_secret_text(session, digits);
+    (void)snprintf(ret_binding->path, sizeof ret_binding->path, "%.107s",
+                   store->url.net.endpoints[0].host);
+    (void)snprintf(ret_binding->line, sizeof ret_binding->line, "SESSION BIND %.32s\r\n", digits);
+    return true;
+}
+
+static void facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
+{
+    *ret_facts = (struct tn_store_facts) { ((const struct tn_tenured *)base)->version, "" };
+}
+
+static int open_link(struct tn_tenured *store, struct tn_text *reterr)
+{
+    struct tn_net_url *net = &store->url.net;
+    struct tn_stream *stream = &store->link.stream;
+    const struct tn_store_open *how = &store->base.how;
+    struct tn_secret secret;
+    uint64_t seed;
+    int rc = tn_random_secret(&secret);
+
+    if (rc == 0 && store->url.tls)
+        rc = tn_tls_context_new(&store->tls,
+                                &(struct tn_tls_options) { .scheme = "tenureds",
+                                                           .ca = net->tls.ca,
+                                                           .cert = net->tls.cert,
+                                                           .key = net->tls.key },
+                                reterr);
+    if (rc < 0)
+        return rc;
+    memcpy(&seed, &secret, sizeof seed);
+    memcpy(&store->hash_key, &secret, sizeof store->hash_key);
+    stream->loop = how->loop;
+    stream->clock = how->clock;
+    stream->scheme = store->url.local ? "unix" : "tenured";
+    stream->tls_scheme = store->url.local ? NULL : "tenureds";
+    stream->tls = store->tls;
+    stream->tls_name = net->tls.name;
+    stream->own_peer = true;
+    stream->reach_ms = (uint64_t)(how->patience / TN_MS(1));
+    if (stream->reach_ms < 250)
+        stream->reach_ms = 250;
+    if (stream->reach_ms > 5000)
+        stream->reach_ms = 5000;
+    store->link.host = &tn_tenured_link_host;
+    store->link.arg = store;
+    store->link.user = net->user;
+    store->link.password = net->password;
+    return tn_resp_link_init(&store->link, net->endpoints, net->count, seed);
+}
+
+static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                   struct tn_store **ret_store, struct tn_text *reterr)
+{
+    struct tn_tenured *store = calloc(1, sizeof *store);
+
+    if (store == NULL)
+        return TENURE_E_NOMEM;
+    store->base.ops = ops;
+    store->base.how = *how;
+    store->failed_end = &store->failed;
+    store->turn.data = store;
+    int rc = tn_tenured_url_parse(&store->url, ops->scheme, how->rest, reterr);
+    if (rc == 0)
+        rc = open_link(store, reterr);
+    if (rc == 0 && uv_idle_init(how->loop, &store->turn) != 0)
+        rc = TENURE_E_UNAVAILABLE;
+    if (rc < 0) {
+        tn_tls_context_free(store->tls);
+        free(store);
+        return rc;
+    }
+    tn_resp_link_start(&store->link);
+    *ret_store = &store->base;
+    return 0;
+}
+
+static int open_unix(const struct tn_store_open *how, struct tn_store **ret_store,
+                     struct tn_text *reterr)
+{
+    return open_as(&tn_unix_store_ops, how, ret_store, reterr);
+}
+
+static int open_tcp(const struct tn_store_open *how, struct tn_store **ret_store,
+                    struct tn_text *reterr)
+{
+    return open_as(&tn_tenured_store_ops, how, ret_store, reterr);
+}
+
+static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store,
+                    struct tn_text *reterr)
+{
+    return open_as(&tn_tenureds_store_ops, how, ret_store, reterr);
+}
+
+#define WHY_STRICT "nothing is answered before it is on the disk of the one daemon"
+
+#define OPS(scheme_, open_)                                                                       \
+    {                                                                                             \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .ttl_min = TN_SEC(1),        \
+        .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, .watch = tn_tenured_watch, \
+        .list = list, .close = close_store, .facts = facts, .class_why = WHY_STRICT,              \
+        .clock_why = "tenured does not tell its clock", .binding = binding,                       \
+    }
+
+const struct tn_store_ops tn_unix_store_ops = OPS("unix", open_unix);
+const struct tn_store_ops tn_tenured_store_ops = OPS("tenured", open_tcp);
+const struct tn_store_ops tn_tenureds_store_ops = OPS("tenureds", open_tls);
