@@ -163,6 +163,7 @@ const char *tn_cli_colour(enum tn_colour colour);
 
 /* The verbs: one prototype here, one line in main.c's table. */
 int tn_cli_acquire(int argc, char **argv);
+int tn_cli_bench(int argc, char **argv);
 int tn_cli_elect(int argc, char **argv);
 int tn_cli_fence(int argc, char **argv);
 int tn_cli_gate(int argc, char **argv);

@@ -32,6 +32,7 @@ static const struct verb {
     { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
     { "gate", tn_cli_gate, "an HTTP proxy that refuses a stale token" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
+    { "bench", tn_cli_bench, "load a store and report" },
 #endif
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };

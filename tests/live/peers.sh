@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench.sh - make bench still runs: a moment of everything, on every server that is installed.
+# peers.sh - make bench still runs: a moment of everything, on every server that is installed.
 . "$(dirname "$0")/../harness/lib.sh"
 
 for command in redis-server redis-benchmark etcd java; do
