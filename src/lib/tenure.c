@@ -354,6 +354,7 @@ static int open_store(struct tenure *tenure, const char *url, struct tn_text *te
                                  .host = &tn_driver_store_host,
                                  .arg = &tenure->driver,
                                  .create = true,
+                                 .ttl = tenure->driver.plan.ttl,
                                  .patience = tenure->driver.plan.attempt_timeout };
     struct tn_store *store;
 

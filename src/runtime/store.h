@@ -122,6 +122,7 @@ struct tn_store_open {
     const struct tn_store_host *host;
     void *arg;
     bool create;        /* Make what is not there yet. */
+    tenure_ns ttl;      /* Which sessions will ask for; 0: any. */
     tenure_ns patience; /* An operation that cannot be carried out for this long has failed. */
     enum tn_store_bind bind;
 };

@@ -8,7 +8,7 @@
 
 /* Open the store that @how->url names; @how->rest is set here. NULL or an empty URL is "sqlite:",
  * the user's own. Errors, told in @reterr in one line:
- * TENURE_E_INVALID     no such scheme, or the URL is malformed;
+ * TENURE_E_INVALID     no such scheme, the URL is malformed, or the TTL out of its range;
  * TENURE_E_UNSUPPORTED the scheme is known, but not part of this build;
  * and those of the store's own open. */
 TENURE_MUST_USE int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/plan.h"
 #include "stores/memory.h"
 #include "stores/registry.h"
 #include "stores/sqlite.h"
@@ -100,4 +101,20 @@ TEST(each_scheme_is_known_once)
         const char *first = strstr(line, schemes[i]);
         CHECK(first == NULL || strstr(first + 1, schemes[i]) == NULL);
     }
+}
+
+TEST(a_ttl_that_the_store_does_not_take_is_refused)
+{
+    struct tn_store_open how = { .url = "memory:ttl", .ttl = TN_TTL_MIN - 1 };
+    struct tn_store *store = NULL;
+    struct tn_text text;
+
+    tn_text_init(&text, line, sizeof line);
+    CHECK_EQ_I64(tn_store_open(&how, &store, &text), TENURE_E_INVALID);
+    CHECK_STR(line, "memory: takes a TTL of 1s or more");
+    how.ttl = TN_TTL_MAX + 1;
+    tn_text_init(&text, line, sizeof line);
+    CHECK_EQ_I64(tn_store_open(&how, &store, &text), TENURE_E_INVALID);
+    CHECK_STR(line, "memory: takes a TTL of 86400s or less");
+    CHECK(store == NULL);
 }
