@@ -284,6 +284,7 @@ void tn_cmd_session(struct tn_call *call)
 
     if (!tn_word_count(call, 2, TN_WORDS_MAX, USAGE) || !tn_may(call, TN_ACQUIRE, NULL, 0))
         return;
+    call->renews = tn_resp_is(verb, "RENEW") || tn_resp_is(verb, "MRENEW");
     if (tn_resp_is(verb, "RENEW"))
         do_renew(call);
     else if (tn_resp_is(verb, "OPEN"))

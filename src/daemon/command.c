@@ -301,9 +301,17 @@ void tn_command(struct tn_conn *conn, uint32_t count)
     struct tn_text text;
 
     call.server->count.commands++;
+    conn->spoke = true;
+    conn->partial_since = 0;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (tn_resp_is(&call.words[0], commands[i].name)) {
+            bool bound = conn->bound;
+            size_t written = call.server->journal.batch_len;
             commands[i].run(&call);
+            /* What a renewal says is not on disk, so it need not wait for what is on its way there,
+             * unless something else happened as well. */
+            if (call.renews && written == call.server->journal.batch_len)
+                conn->bound = bound;
             return;
         }
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/time.h"
 #include "daemon/server.h"
 
 static const struct tn_resp_limits limits = { .frame_bytes = TN_FRAME_BYTES,
@@ -19,6 +20,7 @@ static const struct tn_resp_limits limits = { .frame_bytes = TN_FRAME_BYTES,
 
 void tn_conn_touch(struct tn_conn *conn)
 {
+    conn->bound = true;
     if (conn->dirty || conn->closing)
         return;
     conn->dirty = true;
@@ -146,6 +148,7 @@ void tn_conn_send(struct tn_conn *conn, size_t len)
             return;
         drop_sent(conn, len);
     }
+    conn->bound = conn->out.len > 0;
     if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
         tn_conn_close(conn);
 }
@@ -195,8 +198,9 @@ static void keep(struct tn_conn *conn, const char *bytes, size_t len)
             tn_conn_close(conn);
             return;
         }
-        conn->partial_since = conn->server->now;
     }
+    if (conn->partial_since == 0)
+        conn->partial_since = conn->server->now;
     memmove(conn->in, bytes, len);
     conn->in_len = (uint32_t)len;
 }
@@ -267,6 +271,7 @@ static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     }
     tn_server_tell_time(conn->server);
+    conn->heard_at = conn->server->now;
     if (conn->tls != NULL)
         tn_secure_received(conn, buf->base, (size_t)n);
     else
@@ -290,6 +295,7 @@ void tn_conn_close(struct tn_conn *conn)
 {
     if (conn->closing)
         return;
+    tn_peer_drop(conn);
     conn->closing = true; /* If it is among the dirty ones it is passed over there. */
     if (conn->prev != NULL) {
         *conn->prev = conn->next;
@@ -379,6 +385,22 @@ struct tn_conn *tn_conn_make_http(struct tn_server *server, int fd)
     return conn;
 }
 
+/* For somebody new the oldest goes that has not said anything; not at once, it may be about to. */
+static bool make_room(struct tn_conn *newcomer)
+{
+    struct tn_server *server = newcomer->server;
+    struct tn_conn *oldest = NULL;
+
+    for (struct tn_conn *conn = server->conns; conn != NULL; conn = conn->next)
+        if (!conn->spoke && conn->http == NULL && conn != newcomer)
+            oldest = conn; /* The list begins with the newest. */
+    if (oldest == NULL || server->now - oldest->partial_since < TN_SEC(1))
+        return false;
+    tn_metrics_refused(server, "FULL");
+    tn_conn_close(oldest);
+    return true;
+}
+
 void tn_conn_listen(struct tn_conn *conn)
 {
     (void)uv_read_start(&conn->uv.stream, provide, received);
@@ -400,11 +422,14 @@ void tn_conn_accept(uv_stream_t *listener, int status)
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
     conn->for_http = from->http;
     tn_server_tell_time(server);
+    conn->heard_at = conn->partial_since = server->now; /* Its first command has its time, too. */
     if (listener->type == UV_TCP && server->tls != NULL && !tn_secure_accept(conn))
         tn_conn_close(conn);
     else if (!know_peer(conn))
         refuse(conn, "DENIED this socket is for its owner only");
-    else if (server->conn_count > server->config.conns_max)
+    else if (!tn_peer_add(conn))
+        refuse(conn, "FULL too many connections of this peer");
+    else if (server->conn_count > server->config.conns_max && !make_room(conn))
         refuse(conn, "FULL too many connections");
     else
         tn_conn_listen(conn);

@@ -16,7 +16,7 @@
 
 #define PAGE "250" /* Leases in one step: even with the longest texts less than TN_STREAM_MAX. */
 
-enum { BLOCK = 16 * 1024, SILENT_SWEEPS = 3 };
+enum { BLOCK = 16 * 1024, SILENT_SWEEPS = 15 };
 
 static const char *argument(const struct tn_http_request *request, const char *key)
 {

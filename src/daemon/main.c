@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/time.h"
 #include "daemon/server.h"
 #include "runtime/socket_path.h"
 
@@ -45,6 +46,10 @@ static const char usage[] =
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"
+    "  --max-connections-per-peer N   of one process, or of one address\n"
+    "                         [three quarters of those]\n"
+    "  --slow-seconds N       a command, or the first one, must have arrived by then [30]\n"
+    "  --idle-seconds N       who says nothing and waits for nothing is cut off [600]\n"
     "  --max-sessions N       [200000]\n"
     "  --max-leases N         [2000000]\n"
     "  --max-waiters N        [200000]\n"
@@ -52,7 +57,7 @@ static const char usage[] =
 
 struct settings {
     struct tn_server_config config;
-    uint64_t sessions, leases, waiters, conns;
+    uint64_t sessions, leases, waiters, conns, peer_conns, slow, idle;
     char data[512], witness[540], socket[100], url[140];
     bool has_witness;
 };
@@ -78,6 +83,12 @@ static uint64_t *number_of(struct settings *settings, const char *option)
         return &settings->config.journal.snapshot_bytes;
     if (strcmp(option, "--max-connections") == 0)
         return &settings->conns;
+    if (strcmp(option, "--max-connections-per-peer") == 0)
+        return &settings->peer_conns;
+    if (strcmp(option, "--slow-seconds") == 0)
+        return &settings->slow;
+    if (strcmp(option, "--idle-seconds") == 0)
+        return &settings->idle;
     if (strcmp(option, "--max-sessions") == 0)
         return &settings->sessions;
     if (strcmp(option, "--max-leases") == 0)
@@ -266,6 +277,10 @@ static void set_limits(struct settings *settings)
         }
     }
     config->conns_max = (uint32_t)settings->conns;
+    config->peer_conns_max = settings->peer_conns != 0 ? (uint32_t)settings->peer_conns
+                                                       : (uint32_t)((settings->conns * 3 + 3) / 4);
+    config->slow = TN_SEC(settings->slow);
+    config->idle = TN_SEC(settings->idle);
     config->limits.sessions = (uint32_t)settings->sessions;
     config->limits.leases = (uint32_t)settings->leases;
     config->limits.waiters = (uint32_t)settings->waiters;
@@ -340,6 +355,8 @@ int main(int argc, char **argv)
     settings.sessions = settings.waiters = 200000;
     settings.leases = 2000000;
     settings.conns = 10000;
+    settings.slow = 30;
+    settings.idle = 600;
     int status = take_options(&settings, argc, argv);
     if (status < 0 && settings.config.journal.dir == NULL)
         status = choose_data(&settings);

@@ -58,7 +58,6 @@ void tn_secure_reload(struct tn_server *server)
 bool tn_secure_accept(struct tn_conn *conn)
 {
     conn->tls = tn_tls_new(conn->server->tls, NULL);
-    conn->partial_since = conn->server->now; /* The handshake has its time, too. */
     return conn->tls != NULL;
 }
 

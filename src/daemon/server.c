@@ -22,9 +22,7 @@
 #define STEPS_MAX 2000
 /* With fewer to be answered a flush in the loop is faster than one on another thread. */
 #define ASIDE_MIN 16
-/* A command that has begun to arrive must be all there after this. */
-#define PARTIAL_NS TN_SEC(30)
-#define SWEEP_MS 5000
+#define SWEEP_MS 1000
 
 enum { STATUS_IO = 74 };
 
@@ -36,6 +34,9 @@ void tn_log(const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    for (char *at = line; *at != 0; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7F)
+            *at = '?'; /* Nothing that a peer or a path says makes a line of its own. */
     (void)fprintf(stderr, "tenured: %s\n", line);
 }
 
@@ -244,6 +245,24 @@ static void flush_aside(struct tn_server *server)
     (void)uv_queue_work(&server->loop, &server->flush, write_out, landed);
 }
 
+/* Renewals first: what a holder lives on does not wait for the disk. */
+static void send_unbound(struct tn_server *server)
+{
+    struct tn_conn **at = &server->dirty;
+
+    while (*at != NULL) {
+        struct tn_conn *conn = *at;
+        if (conn->bound || conn->gated || conn->closing) {
+            at = &conn->dirty_next;
+            continue;
+        }
+        *at = conn->dirty_next;
+        conn->dirty = false;
+        server->dirty_count--;
+        tn_conn_send(conn, conn->out.len);
+    }
+}
+
 /* Flush what is pending. Returns false when that is under way and nothing may be said yet. */
 static bool flush(struct tn_server *server)
 {
@@ -274,6 +293,8 @@ static void turn(struct tn_server *server)
 
     tn_http_run(server);
     resume_waiters(server);
+    if (server->flushing || tn_journal_is_pending(&server->journal))
+        send_unbound(server);
     if (!flush(server)) {
         arm(server, left || server->http_waits);
         return;
@@ -312,7 +333,15 @@ static void due(uv_poll_t *poll, int status, int events)
     tn_server_tell_time(server);
 }
 
-/* Peers that began a command and do not finish it. */
+/* A peer that began a command and does not finish it, or one that nothing will ever be told. */
+static bool is_slow_or_idle(const struct tn_server *server, const struct tn_conn *conn)
+{
+    if (conn->partial_since != 0 && server->now - conn->partial_since > server->config.slow)
+        return true;
+    return conn->watches == NULL && conn->links == NULL && conn->relay == NULL &&
+           server->now - conn->heard_at > server->config.idle;
+}
+
 static void sweep(uv_timer_t *timer)
 {
     struct tn_server *server = timer->data;
@@ -323,8 +352,7 @@ static void sweep(uv_timer_t *timer)
         next = conn->next;
         if (conn->http != NULL)
             tn_http_sweep(conn);
-        else if (conn->wait == NULL && conn->partial_since != 0 &&
-                 server->now - conn->partial_since > PARTIAL_NS)
+        else if (conn->wait == NULL && is_slow_or_idle(server, conn))
             tn_conn_close(conn);
     }
 }

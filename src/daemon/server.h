@@ -42,6 +42,7 @@ struct tn_conn;
 struct tn_server;
 struct sockaddr_storage;
 struct MHD_Daemon;
+struct tn_peer;
 struct tn_relay;
 
 /* Up to @first, twice that, four times, ...; the last takes the rest. */
@@ -116,6 +117,8 @@ struct tn_conn {
     uint32_t writing; /* Writes that the loop has under way. */
     bool gated;       /* It waits for the flush that is under way, */
     size_t sendable;  /* with so much of its buffer. */
+    bool bound;       /* Something in its buffer must not be said before the next flush. */
+    bool spoke;       /* It has sent a whole command. */
     bool resumable;   /* It waited, and commands may have arrived meanwhile. */
     bool local;       /* On a Unix socket: pid and uid are known. */
     bool trusted;     /* The daemon's own user or root, by the kernel's word. */
@@ -124,9 +127,11 @@ struct tn_conn {
     pid_t pid;
     uid_t uid;
     uint64_t id;
-    uint32_t renewed;        /* Renewals to be answered, */
-    tenure_ns renewed_at;    /* read then. */
-    tenure_ns partial_since; /* A command has begun to arrive; 0: none. */
+    uint32_t renewed;     /* Renewals to be answered, */
+    tenure_ns renewed_at; /* read then. */
+    struct tn_peer *peer;
+    tenure_ns heard_at;
+    tenure_ns partial_since; /* A command is expected to be all there soon; 0: none is. */
     char *in;
     uint32_t in_len, in_size;
     struct tn_resp_request request;
@@ -143,7 +148,9 @@ struct tn_server_config {
     struct tn_journal_config journal;
     struct tn_table_limits limits;
     uint32_t fences_max;
-    uint32_t conns_max;
+    uint32_t conns_max, peer_conns_max;
+    tenure_ns slow,
+        idle; /* How long a command may take to arrive, and how long one may be silent. */
     const char *listen[TN_LISTENERS_MAX]; /* unix:PATH, tcp:HOST:PORT */
     uint32_t listen_count;
     const char *acl;                         /* A path; NULL: none. */
@@ -202,6 +209,7 @@ struct tn_server {
         uint64_t commands, grants, renewals, refusals, expired;
         uint64_t refused[TN_REASONS]; /* By the word of the error. */
     } count;
+    struct tn_map_node *peers[TN_BUCKETS];
     struct tn_map_node *links[TN_BUCKETS];
     struct tn_map_node *waits[TN_BUCKETS];
     struct tn_map_node *watches[TN_BUCKETS];
@@ -217,6 +225,7 @@ struct tn_call {
     struct tn_conn *conn;
     const struct tn_resp_word *words;
     uint32_t count;
+    bool renews; /* It renews sessions and does nothing else. */
 };
 
 /* --- server.c --------------------------------------------------------------------------------- */
@@ -322,6 +331,12 @@ void tn_secure_reload(struct tn_server *server);
 bool tn_secure_accept(struct tn_conn *conn);
 void tn_secure_received(struct tn_conn *conn, const char *bytes, size_t len);
 void tn_secure_send(struct tn_conn *conn, const char *bytes, size_t len);
+
+/* --- peer.c ----------------------------------------------------------------------------------- */
+
+/* One more connection of its peer. False: that is too many, or there is no memory. */
+TENURE_MUST_USE bool tn_peer_add(struct tn_conn *conn);
+void tn_peer_drop(struct tn_conn *conn);
 
 /* --- map.c ------------------------------------------------------------------------------------ */
 

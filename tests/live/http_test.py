@@ -12,7 +12,8 @@ import threading
 import time
 
 import yaml_subset
-from tenured import (BUILD, PATIENCE, ROOT, Daemon, ask_over, case, main, same, secret, until)
+from tenured import (BUILD, PATIENCE, ROOT, Daemon, ask_over, case, fixture, main, same, secret,
+                     until)
 
 HTTP = ("--http", "127.0.0.1:0")
 
@@ -299,8 +300,7 @@ def what_http_answered_is_there_after_kill_9():
 def a_flush_that_fails_is_not_answered_over_http_either():
     with Daemon(*HTTP) as daemon: # So that nothing is flushed to begin with.
         pass
-    daemon.env = {"LD_PRELOAD": BUILD + "/tests/fixtures/libfailing_disk.so",
-                  "TENURE_TEST_FLUSHES": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    daemon.env = {**fixture("failing_disk"), "TENURE_TEST_FLUSHES": "1"}
     daemon.start()
     same(daemon.post("/v1/sessions", ttl_ms=5000)[0], 200)
     try:

@@ -68,6 +68,12 @@ def until(holds, what):
         time.sleep(0.01)
 
 
+def fixture(name):
+    """The environment with one of our libraries for LD_PRELOAD."""
+    return {"LD_PRELOAD": f"{BUILD}/tests/fixtures/lib{name}.so",
+            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
 def secret(number):
     return f"{number:032x}"
 
@@ -75,10 +81,10 @@ def secret(number):
 class Daemon:
     """with Daemon("--http", "127.0.0.1:0") as daemon: ..."""
 
-    def __init__(self, *words, tcp=False, before=(), env=None, fds=None):
+    def __init__(self, *words, tcp=False, env=None, fds=None):
         self.root = tempfile.mkdtemp(prefix="tenured-test-")
         self.socket = self.root + "/run/socket"
-        self.words, self.before, self.tcp, self.env, self.fds = words, before, tcp, env, fds
+        self.words, self.tcp, self.env, self.fds = words, tcp, env, fds
         os.mkdir(self.root + "/run", 0o700)
         atexit.register(shutil.rmtree, self.root, True)
 
@@ -95,7 +101,7 @@ class Daemon:
                 import resource
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self.fds, self.fds))
 
-        words = [*self.before, BUILD + "/tenured", "--data", self.root + "/data",
+        words = [BUILD + "/tenured", "--data", self.root + "/data",
                  "--listen", "unix:" + self.socket]
         if self.tcp:
             words += ["--listen", "tcp:127.0.0.1:0"]
@@ -142,8 +148,8 @@ class Daemon:
         if tcp:
             return Resp(socket.create_connection(("127.0.0.1", self.tcp_port), PATIENCE))
         connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self.socket) # Without a timeout it waits when many come.
         connection.settimeout(PATIENCE)
-        connection.connect(self.socket)
         return Resp(connection)
 
     def ask(self, method, path, body=None, headers=None, port=None):

@@ -1,0 +1,328 @@
+#!/usr/bin/python3
+"""security_test.py - who may ask tenured, how much, and what it keeps to itself."""
+import glob
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+from tenured import BUILD, PATIENCE, Daemon, case, fixture, main, same, secret, until
+
+
+def is_closed(peer):
+    """Whether the daemon hangs up, in time."""
+    peer.connection.settimeout(PATIENCE)
+    try:
+        while peer.connection.recv(4096):
+            pass
+        return True
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+
+# --- Whose it is -------------------------------------------------------------------------------
+
+@case
+def an_ordinary_user_has_a_socket_of_mode_0600_in_a_folder_of_mode_0700():
+    daemon = Daemon() # For its folder.
+    program = shutil.copy(BUILD + "/tenured", daemon.root)
+    os.chmod(daemon.root, 0o755)
+    user = 65534 if os.geteuid() == 0 else os.geteuid()
+    for name in ("runtime", "state"):
+        os.mkdir(daemon.path(name), 0o700)
+        os.chown(daemon.path(name), user, -1)
+    env = {"XDG_RUNTIME_DIR": daemon.path("runtime"), "XDG_STATE_HOME": daemon.path("state")}
+
+    def become():
+        os.umask(0)
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+    def start():
+        process = subprocess.Popen([program], env=env, preexec_fn=become, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        line = process.stdout.readline()
+        if line:
+            process.terminate()
+        said = process.communicate(timeout=PATIENCE)[1]
+        return process.returncode, line + said
+
+    folder = daemon.path("runtime/tenured")
+    process = subprocess.Popen([program], env=env, preexec_fn=become, text=True,
+                               stdout=subprocess.PIPE)
+    same(process.stdout.readline(), f"tenured ready on unix:{folder}/tenured.sock\n")
+    same(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+    same(stat.S_IMODE(os.stat(folder + "/tenured.sock").st_mode), 0o600)
+    same(stat.S_IMODE(os.stat(daemon.path("state/tenured/data")).st_mode), 0o700)
+    process.terminate()
+    same(process.wait(PATIENCE), 0)
+    process.stdout.close()
+    os.chmod(folder, 0o777) # Who can write there could put another socket in its place.
+    status, said = start()
+    same((status, said.count("\n")), (77, 1))
+    os.chmod(folder, 0o700)
+    if os.geteuid() == 0:
+        os.chown(folder, 1, -1)
+        same(start()[0], 77)
+
+
+@case
+def secrets_are_on_disk_only_as_hashes_and_in_no_line_that_is_logged():
+    mine, term = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+    daemon = Daemon("--http", "127.0.0.1:0", "--snapshot-bytes", "1000")
+    with daemon:
+        with daemon.resp() as peer:
+            peer.ask("SESSION", "OPEN", mine, 60000)
+            for number in range(100):
+                peer.ask("LEASE", "ACQUIRE", mine, term, f"n{number}")
+        until(lambda: glob.glob(daemon.root + "/data/snapshot-*"), "a snapshot")
+    found = b"".join(open(path, "rb").read() for path in glob.glob(daemon.root + "/data/*"))
+    same(b"n99" in found, True)
+    for text in (mine, term):
+        for form in (text.encode(), text.upper().encode(), bytes.fromhex(text)):
+            same(form in found, False)
+        same(text in daemon.said(), False)
+
+
+@case
+def nothing_secret_is_asked_for_on_the_command_line():
+    usage = subprocess.run([BUILD + "/tenured", "--help"], capture_output=True, text=True,
+                           check=True).stdout
+    options = re.findall(r"(--[a-z-]+)( [A-Za-z:|]+)?", usage)
+    same([option for option, value in options
+          if re.search("secret|password|key", option) and value not in (" FILE", " USER")], [])
+
+
+@case
+def a_path_with_control_characters_makes_one_line():
+    daemon = Daemon()
+    path = daemon.path("bad\n\x1b[31mname", "allow me everything *\n")
+    daemon.words = ("--acl", path)
+    try:
+        daemon.start()
+        raise AssertionError("started")
+    except AssertionError:
+        pass
+    same(daemon.process.returncode, 64)
+    same(daemon.said().count("\n"), 1)
+    same("\x1b" in daemon.said(), False)
+
+
+# --- How much ----------------------------------------------------------------------------------
+
+@case
+def what_is_too_large_is_refused():
+    with Daemon("--max-sessions", "3", "--max-leases", "2", "--max-waiters", "1") as daemon:
+        with daemon.resp() as peer:
+            for number in (1, 2, 3):
+                peer.ask("SESSION", "OPEN", secret(number), 60000)
+            same(peer.refused("SESSION", "OPEN", secret(4), 60000), "FULL")
+            same(peer.refused("SESSION", "OPEN", secret(1), 60000, "LABEL", "x" * 256), "ERR")
+            same(peer.refused("LEASE", "GET", "x" * 256), "ERR")
+            same(peer.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a")[0], "granted")
+            same(peer.ask("LEASE", "ACQUIRE", secret(1), secret(9), "b")[0], "granted")
+            same(peer.refused("LEASE", "ACQUIRE", secret(1), secret(9), "c"), "FULL")
+            same(peer.ask("LEASE", "ACQUIRE", secret(2), secret(9), "a", "QUEUE")[0], "queued")
+            same(peer.refused("LEASE", "ACQUIRE", secret(3), secret(9), "a", "QUEUE"), "FULL")
+            same(peer.ask("SESSION", "RENEW", secret(1))[1], 2)
+        for large in (b"*1\r\n$5000\r\n", b"*2000\r\n", b"x" * 70000):
+            with daemon.resp() as peer:
+                peer.connection.sendall(large)
+                same(is_closed(peer), True)
+
+
+CONNECT = """
+import socket, sys
+peers = []
+for _ in range(int(sys.argv[2])):
+    peer = socket.socket(socket.AF_UNIX)
+    peer.settimeout(60)
+    peer.connect(sys.argv[1])
+    try:
+        peer.sendall(b"PING\\r\\n")
+    except BrokenPipeError:
+        pass # Refused, and told why.
+    peers.append(peer)
+print(*[peer.recv(100).decode().split()[0] for peer in peers])
+sys.stdin.read()
+"""
+
+
+@case
+def one_process_may_have_so_many_connections_and_another_has_its_own():
+    with Daemon("--max-connections", "30", "--max-connections-per-peer", "10") as daemon:
+        fds = f"/proc/{daemon.process.pid}/fd"
+        before = len(os.listdir(fds))
+        processes = []
+        for _ in range(2):
+            processes.append(subprocess.Popen(
+                [sys.executable, "-c", CONNECT, daemon.socket, "12"], text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            words = processes[-1].stdout.readline().split()
+            same((words.count("+PONG"), words.count("-FULL")), (10, 2))
+        with daemon.resp() as peer:
+            same(peer.ask("PING"), "PONG")
+        for process in processes:
+            process.communicate("", timeout=PATIENCE)
+        until(lambda: len(os.listdir(fds)) <= before, "all are let go")
+
+
+@case
+def who_does_not_finish_a_command_or_says_nothing_is_cut_off_and_who_waits_is_not():
+    with Daemon("--slow-seconds", "1", "--idle-seconds", "3") as daemon:
+        holder, waiter, watcher = daemon.resp(), daemon.resp(), daemon.resp()
+        holder.ask("SESSION", "OPEN", secret(1), 60000)
+        holder.ask("SESSION", "OPEN", secret(2), 60000)
+        holder.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a")
+        watcher.ask("WATCH", "a")
+        waiter.send("LEASE", "ACQUIRE", secret(2), secret(9), "a", "WAIT", 60000)
+        silent, slow, idle = daemon.resp(), daemon.resp(), daemon.resp()
+        idle.ask("PING")
+        begun = time.monotonic()
+        closed = set()
+        slow.connection.setblocking(False)
+        for byte in b"PING me, but slowly, and never to the end of it" * 100:
+            try:
+                slow.connection.send(bytes([byte]))
+            except OSError:
+                pass
+            holder.ask("SESSION", "RENEW", secret(1))
+            for name, peer in (("silent", silent), ("slow", slow), ("idle", idle)):
+                if name not in closed and select.select([peer.connection], [], [], 0)[0]:
+                    closed.add(name)
+                    if name == "idle":
+                        same(time.monotonic() - begun > 2, True)
+            if len(closed) == 3:
+                break
+            time.sleep(0.05)
+        same(closed, {"silent", "slow", "idle"})
+        holder.ask("LEASE", "RELEASE", secret(1), secret(9), "a", 1)
+        same(waiter.read()[0], "granted")
+        same(watcher.read()[0], "message")
+        for peer in (holder, waiter, watcher, silent, slow, idle):
+            peer.close()
+
+
+@case
+def with_64_descriptors_and_silent_peers_on_all_of_them_holders_are_served():
+    with Daemon(fds=64) as daemon:
+        holder = daemon.resp()
+        holder.ask("SESSION", "OPEN", secret(1), 60000)
+        same(holder.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a")[0], "granted")
+        silent = []
+        for _ in range(100):
+            peer = socket.socket(socket.AF_UNIX)
+            peer.connect(daemon.socket) # Without a timeout it waits when many come.
+            peer.settimeout(PATIENCE)
+            silent.append(peer)
+        holder.ask("SESSION", "RENEW", secret(1))
+        served = []
+
+        def another_is_served():
+            with subprocess.Popen([sys.executable, "-c", CONNECT, daemon.socket, "1"], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                served.append(process.stdout.readline().strip())
+                process.communicate("", timeout=PATIENCE)
+            return served[-1] == "+PONG"
+
+        until(another_is_served, "one that has just come")
+        same(holder.ask("SESSION", "RENEW", secret(1))[1], 1)
+        holder.close()
+        for peer in silent:
+            peer.close()
+    with Daemon(fds=64) as daemon: # And again, with what is on disk.
+        with daemon.resp() as peer:
+            same(peer.ask("PING"), "PONG")
+
+
+@case
+def renewals_are_answered_while_the_disk_hangs_and_grants_are_not():
+    daemon = Daemon()
+    stall = daemon.path("stall")
+    daemon.env = {**fixture("failing_disk"), "TENURE_TEST_FLUSHES": "1000000",
+                  "TENURE_TEST_STALL": stall}
+    with daemon:
+        holder = daemon.resp()
+        holder.ask("SESSION", "OPEN", secret(1), 60000)
+        takers = [daemon.resp() for _ in range(40)]
+        for number, taker in enumerate(takers):
+            taker.ask("SESSION", "OPEN", secret(100 + number), 60000)
+        daemon.process.send_signal(signal.SIGSTOP) # So that all are read at once.
+        os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED | os.WNOWAIT)
+        daemon.path("stall", "")
+        for number, taker in enumerate(takers):
+            taker.send("LEASE", "ACQUIRE", secret(100 + number), secret(9), f"n{number}")
+        holder.send("SESSION", "RENEW", secret(1))
+        daemon.process.send_signal(signal.SIGCONT)
+        same(holder.read()[0], 60000)
+        for _ in range(100):
+            same(holder.ask("SESSION", "RENEW", secret(1))[0], 60000)
+        same(select.select([taker.connection for taker in takers], [], [], 0.2)[0], [])
+        os.unlink(stall)
+        for taker in takers:
+            same(taker.read()[0], "granted")
+            taker.close()
+        holder.close()
+
+
+# --- The wall clock ----------------------------------------------------------------------------
+
+@case
+def the_wall_clock_may_be_set_by_an_hour_either_way():
+    daemon = Daemon("--http", "127.0.0.1:0")
+    step = daemon.path("step", "0")
+    daemon.env = {**fixture("stepped_clock"), "TENURE_TEST_STEP": step}
+    with daemon, daemon.resp() as holder, daemon.resp() as waiter:
+        holder.ask("SESSION", "OPEN", secret(1), 3000)
+        holder.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a")
+        waiter.ask("SESSION", "OPEN", secret(2), 60000)
+        for seconds in ("3600", "-3600", "0"):
+            daemon.path("step", seconds)
+            begun = time.monotonic()
+            waiter.send("LEASE", "ACQUIRE", secret(2), secret(8), "a", "WAIT", 1500)
+            while not select.select([waiter.connection], [], [], 0.1)[0]:
+                holder.ask("SESSION", "RENEW", secret(1))
+            same(waiter.read(), None)
+            same(1.4 < time.monotonic() - begun < PATIENCE, True)
+        same(holder.ask("LEASE", "GET", "a")[5], 1)
+        for seconds in ("3600", "-3600"): # Who does not renew is gone after its TTL, not before.
+            daemon.path("step", seconds)
+            begun = time.monotonic()
+            holder.ask("SESSION", "OPEN", secret(3), 1500)
+            holder.ask("LEASE", "ACQUIRE", secret(3), secret(7), "b" + seconds)
+            until(lambda: holder.ask("LEASE", "GET", "b" + seconds)[3] == "free", "its end")
+            same(1.4 < time.monotonic() - begun < PATIENCE, True)
+
+
+@case
+def the_wall_clock_of_a_client_may_be_set_too():
+    with Daemon() as daemon:
+        step = daemon.path("step", "0")
+        env = {**os.environ, **fixture("stepped_clock"), "TENURE_TEST_STEP": step}
+        said = daemon.path("said")
+        with open(said, "w") as file:
+            process = subprocess.Popen([BUILD + "/tenure", "elect", "-s",
+                                        "sqlite:" + daemon.path("db"), "--ttl", "6s", "a"],
+                                       env=env, stdout=file)
+        try:
+            until(lambda: '"won"' in open(said).read(), "a leader")
+            for seconds in ("3600", "-3600", "0"):
+                daemon.path("step", seconds)
+                time.sleep(2.5) # A renewal falls into it.
+                same('"lost"' in open(said).read(), False)
+        finally:
+            process.terminate()
+            same(process.wait(PATIENCE), 0)
+
+
+main()
