@@ -210,6 +210,7 @@ int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_sto
         (void)uv_run(&ask->loop, UV_RUN_ONCE);
     /* Nobody has made the store yet: then nobody holds anything in it. */
     if (ret_req->status == TENURE_E_NOT_HELD && !ask->creates) {
+        store->missing = true;
         ret_req->status = 0;
         ret_req->answer = op->kind == TN_OP_READ ? TN_ANSWER_FREE : TN_ANSWER_GONE;
     }
@@ -269,6 +270,52 @@ int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
         *ret_count = listing.count;
     }
     return listing.status;
+}
+
+void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t server_size,
+                  char *ret_warning, size_t warning_size)
+{
+    struct tn_store_facts facts = { .version = "", .warning = "" };
+
+    if (store->ops->facts != NULL)
+        store->ops->facts(store->ask->store, &facts);
+    if (facts.version[0] != '\0')
+        (void)snprintf(ret_server, server_size, "%s %s", store->ops->scheme, facts.version);
+    (void)snprintf(ret_warning, warning_size, "%s", facts.warning);
+}
+
+struct reading {
+    tenure_ns clock;
+    int status;
+    bool done;
+    char error[TN_CLI_LINE_MAX];
+};
+
+static void hear_clock(void *arg, int status, tenure_ns clock, const char *error)
+{
+    struct reading *reading = arg;
+
+    *reading = (struct reading) { .clock = clock, .status = status, .done = true };
+    if (error != NULL)
+        (void)snprintf(reading->error, sizeof reading->error, "%s", error);
+}
+
+int tn_cli_read_clock(struct tn_cli_store *store, tenure_ns *ret_clock, struct tn_text *reterr)
+{
+    struct reading reading = { .done = false };
+
+    if (store->ops->read_clock == NULL) {
+        const char *why = store->ops->clock_why;
+        tn_text_add(reterr, why != NULL ? why : "this engine tells no clock");
+        return TENURE_E_UNSUPPORTED;
+    }
+    store->ops->read_clock(store->ask->store, hear_clock, &reading);
+    while (!reading.done)
+        (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+    tn_text_add(reterr, reading.error);
+    if (reading.status == 0)
+        *ret_clock = reading.clock;
+    return reading.status;
 }
 
 /* --- Waiting -------------------------------------------------------------------------------- */

@@ -161,9 +161,14 @@ enum tn_colour { TN_PLAIN, TN_BOLD, TN_DIM, TN_GREEN, TN_RED, TN_YELLOW, TN_COLO
 /* The sequence that turns to @colour; empty unless stdout is a terminal that wants colours. */
 const char *tn_cli_colour(enum tn_colour colour);
 
+/* Become the first of the programs @places, paths from this program's folder, that is there.
+ * Returns when there is none. */
+void tn_cli_exec_beside(const char *const *places, size_t count, char **argv);
+
 /* The verbs: one prototype here, one line in main.c's table. */
 int tn_cli_acquire(int argc, char **argv);
 int tn_cli_bench(int argc, char **argv);
+int tn_cli_doctor(int argc, char **argv);
 int tn_cli_elect(int argc, char **argv);
 int tn_cli_fence(int argc, char **argv);
 int tn_cli_gate(int argc, char **argv);

@@ -31,6 +31,7 @@ static const struct verb {
     { "release", tn_cli_release, "give a lease back that acquire took" },
     { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
     { "gate", tn_cli_gate, "an HTTP proxy that refuses a stale token" },
+    { "doctor", tn_cli_doctor, "measure a store: round trips, clock, permissions, guarantees" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
     { "bench", tn_cli_bench, "load a store and report" },
 #endif

@@ -78,3 +78,21 @@ const char *tn_cli_colour(enum tn_colour colour)
 
     return wants_colour() ? sequences[colour] : "";
 }
+
+void tn_cli_exec_beside(const char *const *places, size_t count, char **argv)
+{
+    char self[4096], path[4200];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    self[len > 0 ? len : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash != NULL)
+        slash[1] = '\0';
+    for (size_t i = 0; slash != NULL && i < count; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", self, places[i]);
+        if (access(path, X_OK) == 0) {
+            (void)execv(path, argv);
+            return;
+        }
+    }
+}

@@ -81,21 +81,8 @@ static int check_together(const struct tn_sim_options *asked)
 static int run_planted(char **argv)
 {
     static const char *const places[] = { "tenure-planted", "../libexec/tenure/tenure-planted" };
-    char self[4096], path[4200];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (len < 0)
-        len = 0;
-    self[len] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash != NULL)
-        slash[1] = '\0';
-    for (size_t i = 0; slash != NULL && i < sizeof places / sizeof places[0]; i++) {
-        (void)snprintf(path, sizeof path, "%s%s", self, places[i]);
-        if (access(path, X_OK) == 0) {
-            (void)execv(path, argv);
-            break;
-        }
-    }
+
+    tn_cli_exec_beside(places, sizeof places / sizeof places[0], argv);
     return tn_cli_fail(TN_EXIT_UNAVAILABLE, "sim",
                        "planted bugs need the program tenure-planted beside this one; "
                        "build it with 'make'");

@@ -21,6 +21,7 @@ struct tn_cli_store {
     tenure_ns start;       /* When it was asked for. */
     const struct tn_store_ops *ops;
     struct tn_ask *ask; /* NULL: there is none yet, nothing was ever held. */
+    bool missing;       /* So the server said; it was not asked to make one. */
 };
 
 #define TN_STORE(target_)                                                    \
@@ -49,6 +50,14 @@ bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token);
 /* All names that begin with @prefix; the array is the caller's to free. Returns 0 or the error. */
 int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
                     struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr);
+
+/* The engine and its version, and what it warns of, as far as they are known; else empty. */
+void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t server_size,
+                  char *ret_warning, size_t warning_size);
+
+/* An instant of the server's clock. Returns 0 or the error, told in @reterr: UNSUPPORTED where
+ * there is none. */
+int tn_cli_read_clock(struct tn_cli_store *store, tenure_ns *ret_clock, struct tn_text *reterr);
 
 /* Until the store has news, a signal that is caught arrives, or @until. */
 void tn_cli_pause(struct tn_cli_store *store, tenure_ns until);

@@ -23,6 +23,29 @@ static struct bed_store stores[STORES];
 static uv_timer_t pulse;
 static bool inside; /* A call into a store is under way. */
 static bool running;
+static char prefix[64];                    /* Before all names; empty: they are what they are. */
+static struct tn_secret sessions[1 << 14]; /* All that were opened, to be closed in the end. */
+static size_t session_count;
+
+const char *bed_full(const char *name)
+{
+    static char full[TN_NAME_MAX + 64];
+
+    (void)snprintf(full, sizeof full, "%s%s", prefix, name);
+    return full;
+}
+
+const char *bed_short(const char *full)
+{
+    size_t len = strlen(prefix);
+
+    return strncmp(full, prefix, len) == 0 ? full + len : full;
+}
+
+size_t bed_name_max(void)
+{
+    return TN_NAME_MAX - strlen(prefix);
+}
 
 /* --- News ----------------------------------------------------------------------------------- */
 
@@ -36,7 +59,7 @@ static struct bed_news *add_news(void *arg, enum tn_notice_kind kind, const char
     memset(news, 0, sizeof *news);
     news->kind = kind;
     news->at = bed_now();
-    (void)snprintf(news->name, sizeof news->name, "%s", name);
+    (void)snprintf(news->name, sizeof news->name, "%s", bed_short(name));
     store->count++;
     return news;
 }
@@ -182,6 +205,15 @@ void bed_submit(struct bed_store *store, struct bed_req *req, const struct tn_op
     memset(req, 0, sizeof *req);
     req->req.op = *op;
     req->req.done = req_done;
+    if (op->name != NULL) {
+        int len =
+            snprintf(req->name, sizeof req->name, "%s%.*s", prefix, (int)op->name_len, op->name);
+        CHECK((size_t)len < sizeof req->name);
+        req->req.op.name = req->name;
+        req->req.op.name_len = (uint32_t)len;
+    }
+    if (op->kind == TN_OP_OPEN && session_count < sizeof sessions / sizeof sessions[0])
+        sessions[session_count++] = op->session;
     inside = true;
     store->store->ops->submit(store->store, &req->req);
     inside = false;
@@ -207,6 +239,14 @@ struct tn_store_req *bed_ask(struct bed_store *store, const struct tn_op *op)
     (void)uv_run(&bed_loop, UV_RUN_NOWAIT);
     CHECK_EQ_U64(req->done, 1);
     return &req->req;
+}
+
+int bed_watch(struct bed_store *store, const char *name, bool on)
+{
+    inside = true;
+    int rc = store->store->ops->watch(store->store, bed_full(name), on);
+    inside = false;
+    return rc;
 }
 
 /* --- Actors --------------------------------------------------------------------------------- */
@@ -348,6 +388,59 @@ bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
     return false;
 }
 
+/* --- Leaving nothing behind ----------------------------------------------------------------- */
+
+static bool forgotten;
+
+static void hear_forgotten(void *arg, int status, const char *error)
+{
+    (void)arg;
+    forgotten = true;
+    if (status < 0)
+        printf("the names below %s stay: %s\n", prefix, error);
+}
+
+static bool is_forgotten(void *arg)
+{
+    (void)arg;
+    return forgotten;
+}
+
+/* Whoever failed has left its own. */
+static void close_sessions(void)
+{
+    struct bed_store *store = bed_open();
+
+    for (size_t i = 0; i < session_count; i++) {
+        struct tn_op op = { .kind = TN_OP_CLOSE, .session = sessions[i] };
+        (void)bed_ask(store, &op);
+    }
+    session_count = 0;
+    if (store->store->ops->forget != NULL) {
+        forgotten = false;
+        store->store->ops->forget(store->store, prefix, hear_forgotten, NULL);
+        (void)bed_until(is_forgotten, NULL, BED_BOUND);
+    }
+    bed_close(store);
+}
+
+/* At the end of the run, when the last scenario has failed. In a process of its own: a check that
+ * fails in it has nowhere to go. */
+static void clear_away(void)
+{
+    if (session_count == 0 || getenv("TENURE_CONFORMANCE_URL") == NULL)
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        memset(stores, 0, sizeof stores);
+        running = inside = false;
+        close_sessions();
+        _exit(0);
+    }
+    if (child > 0)
+        (void)waitpid(child, NULL, 0);
+}
+
 /* --- Processes ------------------------------------------------------------------------------ */
 
 /* Ended by a signal of its own rather than by the harness, which would run the other tests. */
@@ -365,8 +458,10 @@ pid_t bed_fork(void (*body)(int in, int out), int *ret_in, int *ret_out)
     if (child == 0) {
         (void)close(to[1]);
         (void)close(from[0]);
+        session_count = 0;
         start_loop();
         body(to[0], from[1]);
+        close_sessions();
         _exit(0);
     }
     (void)close(to[0]);
@@ -443,7 +538,19 @@ static void remove_files(void)
         (void)rmdir(folder);
 }
 
-/* A failed test before this one has left its loop as it was; it is never used again. */
+void bed_conform(unsigned slot, void (*scenario)(void))
+{
+    struct tn_secret chance;
+
+    CHECK_EQ_I64(tn_random_secret(&chance), 0);
+    if (prefix[0] == '\0' && atexit(clear_away) == 0)
+        (void)snprintf(prefix, sizeof prefix, "tenure-conformance-%02x%02x%02x%02x/",
+                       chance.bytes[0], chance.bytes[1], chance.bytes[2], chance.bytes[3]);
+    bed_run(slot, scenario);
+}
+
+/* A failed test before this one has left its loop as it was; it is never used again, and what it
+ * has left in the store is cleared away by the next. */
 void bed_run(unsigned slot, void (*scenario)(void))
 {
     memset(stores, 0, sizeof stores);
@@ -456,6 +563,8 @@ void bed_run(unsigned slot, void (*scenario)(void))
         if (stores[i].store != NULL)
             bed_close(&stores[i]);
     }
+    if (prefix[0] != '\0' && getenv("TENURE_CONFORMANCE_URL") != NULL && running)
+        close_sessions();
     if (running) {
         uv_close((uv_handle_t *)&pulse, NULL);
         (void)uv_run(&bed_loop, UV_RUN_DEFAULT);

@@ -1,8 +1,8 @@
 /* bed.h - the test bed of the conformance suite: any store, on a real loop, asked step by step.
  *
  * A scenario is written once as CONFORMS(name) and runs against each URL: memory: and sqlite:, or
- * the one in TENURE_CONFORMANCE_URL, whose names must be free. With TENURE_CONFORMANCE_PLANT the
- * store gets a fault on purpose (plant.c), and the suite must fail.
+ * the one in TENURE_CONFORMANCE_URL, under names of its own (`tenure doctor --conformance`). With
+ * TENURE_CONFORMANCE_PLANT the store gets a fault on purpose (plant.c), and the suite must fail.
  *
  * Every request is checked to be done exactly once and never inside submit. Nothing sleeps: the
  * loop is run until something has happened, or a generous bound has passed. */
@@ -53,12 +53,22 @@ struct bed_req {
     struct tn_store_req req;
     unsigned done;
     bool inside;
+    char name[TN_NAME_MAX + 64]; /* As the store gets it. */
 };
 
 extern uv_loop_t bed_loop;
 extern struct tn_clock bed_clock;
 
 void bed_run(unsigned slot, void (*scenario)(void));
+/* The same under names of this run alone: a scenario's "job" is tenure-conformance-.../job to the
+ * store, and what is left of them in the end is forgotten. */
+void bed_conform(unsigned slot, void (*scenario)(void));
+/* A name as the store gets it, good until the next call; and how long a name may be here. */
+const char *bed_full(const char *name);
+size_t bed_name_max(void);
+/* A name as the scenario knows it. */
+const char *bed_short(const char *full);
+int bed_watch(struct bed_store *store, const char *name, bool on);
 void bed_register(struct tn_test *entries, const char *name, bool shared);
 
 struct bed_store *bed_open(void);
@@ -102,11 +112,11 @@ const struct tn_store_ops *bed_planted(const struct tn_store_ops *ops);
     static void scenario_##name_(void);                                                   \
     static void first_##name_(void)                                                       \
     {                                                                                     \
-        bed_run(0, scenario_##name_);                                                     \
+        bed_conform(0, scenario_##name_);                                                 \
     }                                                                                     \
     static void second_##name_(void)                                                      \
     {                                                                                     \
-        bed_run(1, scenario_##name_);                                                     \
+        bed_conform(1, scenario_##name_);                                                 \
     }                                                                                     \
     static struct tn_test entries_##name_[BED_URLS] = {                                   \
         { NULL, __FILE__, first_##name_, NULL }, { NULL, __FILE__, second_##name_, NULL } \

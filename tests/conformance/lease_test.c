@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/random.h"
 #include "tests/conformance/bed.h"
 
 #define TTL TN_SEC(30)
@@ -258,4 +259,138 @@ CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
     }
     CHECK(bed_now() - before >= TN_SEC(1));
     CHECK_EQ_U64(bed_renew(&a)->held, 0);
+}
+
+/* --- Lost replies, other processes, many leases --------------------------------------------- */
+
+static struct tn_op open_op(const struct bed_actor *actor, uint64_t seq, tenure_ns ttl)
+{
+    return (struct tn_op) { .kind = TN_OP_OPEN,
+                            .session = actor->session,
+                            .seq = seq,
+                            .ttl = ttl,
+                            .label = "actor",
+                            .label_len = 5 };
+}
+
+CONFORMS(an_open_said_again_is_the_same_session)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+
+    CHECK_EQ_I64(bed_acquire(&a, "reopen/job", false)->answer, TN_ANSWER_GRANTED);
+    struct tn_op op = open_op(&a, ++a.seq, TTL);
+    struct tn_store_req *req = bed_ask(store, &op);
+    CHECK_EQ_I64(req->status, 0);
+    CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(req->ttl, TTL);
+    CHECK_EQ_U64(req->held, 1);
+    CHECK_EQ_I64(bed_read(store, "reopen/job")->answer, TN_ANSWER_HELD);
+}
+
+CONFORMS(one_renewal_keeps_all_leases)
+{
+    enum { LEASES = 20 };
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TN_SEC(1));
+    struct bed_actor b = bed_actor(store, TTL);
+    tenure_ns ttl = bed_renew(&a)->ttl, until = bed_now() + ttl + ttl / 2;
+    char name[32];
+
+    for (int i = 0; i < LEASES; i++) {
+        (void)snprintf(name, sizeof name, "all/%d", i);
+        bed_new_term(&a);
+        CHECK_EQ_I64(bed_acquire(&a, name, false)->answer, TN_ANSWER_GRANTED);
+        CHECK_EQ_I64(bed_renew(&a)->answer, TN_ANSWER_OK);
+    }
+    while (bed_now() < until) {
+        bed_pass(bed_now() + ttl / 8);
+        struct tn_store_req *req = bed_renew(&a);
+        CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+        CHECK_EQ_U64(req->held, LEASES);
+    }
+    for (int i = 0; i < LEASES; i++) {
+        (void)snprintf(name, sizeof name, "all/%d", i);
+        CHECK_EQ_I64(bed_acquire(&b, name, false)->answer, TN_ANSWER_HELD);
+    }
+}
+
+CONFORMS(a_withdrawn_acquire_is_never_granted)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    struct bed_actor b = bed_actor(store, TTL);
+    struct bed_req reqs[2];
+
+    CHECK_EQ_I64(bed_acquire(&a, "cancel/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&b, "cancel/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_release(&b, "cancel/job", 0)->answer, TN_ANSWER_RELEASED);
+    /* Once more, in the same breath. */
+    struct tn_op op = { .kind = TN_OP_ACQUIRE,
+                        .session = b.session,
+                        .name = "cancel/job",
+                        .name_len = 10,
+                        .wait = true };
+    bed_new_term(&b);
+    op.term = b.term;
+    bed_submit(store, &reqs[0], &op);
+    op.kind = TN_OP_RELEASE;
+    bed_submit(store, &reqs[1], &op);
+    while (reqs[0].done == 0 || reqs[1].done == 0)
+        bed_pass(bed_now() + TN_MS(5));
+    CHECK_EQ_I64(reqs[1].req.status, 0);
+    CHECK_EQ_I64(bed_release(&b, "cancel/job", 0)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_release(&a, "cancel/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(!bed_is_granted(&b, "cancel/job", TN_MS(300)));
+    CHECK_EQ_I64(bed_read(store, "cancel/job")->answer, TN_ANSWER_FREE);
+}
+
+/* `tenure acquire`, and later `renew` and `release`: each knows the secrets and nothing else. */
+CONFORMS(who_knows_the_secret_is_the_session)
+{
+    struct bed_store *first = bed_open();
+    struct bed_actor a = { .at = first };
+    const unsigned bound = TN_STORE_BOUND | TN_STORE_LOCAL;
+
+    if ((first->store->ops->caps & bound) != 0)
+        return; /* Said plainly; scripts are refused there. */
+    CHECK_EQ_I64(tn_random_secret(&a.session), 0);
+    bed_new_term(&a);
+    struct tn_op op = open_op(&a, 0, TTL);
+    CHECK_EQ_I64(bed_ask(first, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_acquire(&a, "script/job", false)->answer, TN_ANSWER_GRANTED);
+    bed_close(first);
+    struct bed_store *second = bed_open();
+    CHECK_EQ_I64(bed_read(second, "script/job")->answer, TN_ANSWER_HELD);
+    a.at = second;
+    op = (struct tn_op) { .kind = TN_OP_RENEW, .session = a.session };
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ_I64(bed_ask(second, &op)->answer, TN_ANSWER_OK);
+    bed_close(second);
+    a.at = bed_open();
+    op.session.bytes[0] ^= 1;
+    CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_GONE);
+    CHECK_EQ_I64(bed_release(&a, "script/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_release(&a, "script/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_read(a.at, "script/job")->answer, TN_ANSWER_FREE);
+}
+
+CONFORMS(ttls_go_to_their_limits)
+{
+    struct bed_store *store = bed_open();
+    const struct tn_store_ops *ops = store->store->ops;
+    struct bed_actor a = bed_actor(store, TTL);
+
+    CHECK(ops->ttl_min >= TN_SEC(1) && ops->ttl_min <= ops->ttl_max);
+    for (int i = 0; i < 2; i++) {
+        a.session.bytes[0] ^= (uint8_t)(1 + i);
+        struct tn_op op = open_op(&a, 1, i == 0 ? ops->ttl_min : ops->ttl_max);
+        struct tn_store_req *req = bed_ask(store, &op);
+        CHECK_EQ_I64(req->status, 0);
+        CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+        /* What was agreed to counts; it may be less than the most, or more than the least. */
+        CHECK(req->ttl >= ops->ttl_min && req->ttl <= ops->ttl_max);
+        op.kind = TN_OP_CLOSE;
+        CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    }
 }

@@ -19,6 +19,13 @@ enum plant {
     UNREVOKED,      /* No revocation is told. */
     MISCOUNTS,      /* The number of leases is one off. */
     NEVER_RELEASES, /* Says so, and does not. */
+    KEEPS_PLACE,    /* Who leaves the queue is granted all the same. */
+    RENEWS_NOTHING, /* Says so, and does not. */
+    FORGETS_OPEN,   /* An open said again is refused. */
+    DENIES_SCRIPTS, /* Number 0 counts as old. */
+    CUTS_LABELS,    /* At 64 bytes. */
+    LOST_AT_CLOSE,  /* What is pending when it is closed is never done. */
+    NO_LIMITS,      /* Agrees to nothing at the limits. */
     PLANTS
 };
 
@@ -33,6 +40,13 @@ static const char *const names[PLANTS] = {
     [UNREVOKED] = "unrevoked",
     [MISCOUNTS] = "miscounts",
     [NEVER_RELEASES] = "never-releases",
+    [KEEPS_PLACE] = "keeps-place",
+    [RENEWS_NOTHING] = "renews-nothing",
+    [FORGETS_OPEN] = "forgets-open",
+    [DENIES_SCRIPTS] = "denies-scripts",
+    [CUTS_LABELS] = "cuts-labels",
+    [LOST_AT_CLOSE] = "lost-at-close",
+    [NO_LIMITS] = "no-limits",
 };
 
 static enum plant planted;
@@ -69,6 +83,21 @@ static void pass_on(struct tn_store_req *caller, const struct tn_store_req *req)
         answer.record.token = forge(answer.record.token);
     if (planted == MISCOUNTS)
         answer.held++;
+    if (planted == FORGETS_OPEN && req->op.kind == TN_OP_OPEN && req->op.seq > 1)
+        answer.answer = TN_ANSWER_GONE;
+    if (planted == DENIES_SCRIPTS && req->op.kind == TN_OP_RENEW && req->op.seq == 0)
+        answer.answer = TN_ANSWER_STALE;
+    if (planted == CUTS_LABELS && answer.record.label_len > 64)
+        answer.record.label_len = 64;
+    if (planted == NO_LIMITS && req->op.kind == TN_OP_OPEN && req->op.ttl == real->ttl_max)
+        answer.ttl++;
+    /* It was only a read; the renewal is what was meant. */
+    if (planted == RENEWS_NOTHING && caller->op.kind == TN_OP_RENEW) {
+        answer.answer = TN_ANSWER_OK;
+        answer.ttl = TN_SEC(1);
+    }
+    if (planted == KEEPS_PLACE && caller->op.kind == TN_OP_RELEASE && caller->op.token == 0)
+        answer.answer = TN_ANSWER_RELEASED;
     *caller = answer;
     caller->done(caller);
     if (planted == DONE_TWICE)
@@ -79,7 +108,9 @@ static void shim_done(struct tn_store_req *req)
 {
     struct shim *shim = (struct shim *)req;
 
-    if (planted != FORGETS_DONE || ++requests % 5 != 0)
+    bool lost = (planted == FORGETS_DONE && ++requests % 5 == 0) ||
+                (planted == LOST_AT_CLOSE && req->status == TENURE_E_CLOSED);
+    if (!lost)
         pass_on(shim->caller, req);
     free(shim);
 }
@@ -100,6 +131,13 @@ static void submit(struct tn_store *store, struct tn_store_req *req)
     shim->caller = req;
     if (planted == NEVER_RELEASES && req->op.kind == TN_OP_RELEASE)
         shim->req.op.kind = TN_OP_READ;
+    if (planted == KEEPS_PLACE && req->op.kind == TN_OP_RELEASE && req->op.token == 0)
+        shim->req.op.kind = TN_OP_READ;
+    if (planted == RENEWS_NOTHING && req->op.kind == TN_OP_RENEW) {
+        shim->req.op.kind = TN_OP_READ;
+        shim->req.op.name = "renews-nothing";
+        shim->req.op.name_len = 14;
+    }
     real->submit(store, &shim->req);
 }
 

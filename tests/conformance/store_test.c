@@ -109,8 +109,9 @@ CONFORMS(names_and_labels_go_to_their_limits)
     char name[TN_NAME_MAX + 2];
     char label[TN_LABEL_MAX];
 
-    memset(name, 'n', TN_NAME_MAX);
-    name[TN_NAME_MAX] = '\0';
+    size_t most = bed_name_max();
+    memset(name, 'n', most);
+    name[most] = '\0';
     for (size_t i = 0; i < sizeof label; i++)
         label[i] = (char)(i * 7);
     struct bed_actor other = actor;
@@ -128,8 +129,17 @@ CONFORMS(names_and_labels_go_to_their_limits)
     CHECK_EQ_U64(req->record.label_len, TN_LABEL_MAX);
     CHECK_MEM(req->record.label, label, TN_LABEL_MAX);
 
+    CHECK_EQ_I64(bed_release(&other, name, other.token)->answer, TN_ANSWER_RELEASED);
+
     op.label_len = TN_LABEL_MAX + 1;
     CHECK_EQ_I64(bed_ask(store, &op)->status, TENURE_E_INVALID);
+    op.label_len = 0;
+    op.session.bytes[1] ^= 1;
+    other.session = op.session;
+    bed_new_term(&other);
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_acquire(&other, name, false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(bed_acquire(&actor, name, false)->record.label_len, 0);
     static const char *const bad[] = { "", "a//b", "/a", "a/", ".", "a/../b", "a b", "a\n" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tn_op read = { .kind = TN_OP_READ, .name = bad[i], .name_len = length(bad[i]) };
@@ -137,8 +147,8 @@ CONFORMS(names_and_labels_go_to_their_limits)
         CHECK_EQ_I64(req->status, TENURE_E_INVALID);
         CHECK(req->error[0] != '\0');
     }
-    memset(name, 'n', TN_NAME_MAX + 1);
-    struct tn_op read = { .kind = TN_OP_READ, .name = name, .name_len = TN_NAME_MAX + 1 };
+    memset(name, 'n', most + 1);
+    struct tn_op read = { .kind = TN_OP_READ, .name = name, .name_len = (uint32_t)most + 1 };
     CHECK_EQ_I64(bed_ask(store, &read)->status, TENURE_E_INVALID);
 }
 
@@ -149,8 +159,8 @@ CONFORMS(who_watches_hears_of_changes)
     const struct bed_news *news;
     size_t at = 0;
 
-    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", true), 0);
-    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", true), 0);
+    CHECK_EQ_I64(bed_watch(store, "watch/job", true), 0);
+    CHECK_EQ_I64(bed_watch(store, "watch/job", true), 0);
     CHECK_EQ_I64(bed_acquire(&a, "watch/job", false)->answer, TN_ANSWER_GRANTED);
     do {
         news = bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, BED_BOUND);
@@ -165,14 +175,33 @@ CONFORMS(who_watches_hears_of_changes)
     } while (news->record.held);
     CHECK_EQ_U64(news->record.token, a.token);
     /* As many off as on. */
-    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", false), 0);
+    CHECK_EQ_I64(bed_watch(store, "watch/job", false), 0);
     bed_new_term(&a);
     CHECK_EQ_I64(bed_acquire(&a, "watch/job", false)->answer, TN_ANSWER_GRANTED);
     CHECK(bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, BED_BOUND) != NULL);
-    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/job", false), 0);
+    CHECK_EQ_I64(bed_watch(store, "watch/job", false), 0);
     at = store->count;
     CHECK_EQ_I64(bed_release(&a, "watch/job", a.token)->answer, TN_ANSWER_RELEASED);
     CHECK(bed_hear(store, TN_NOTICE_CHANGED, "watch/job", &at, TN_MS(500)) == NULL);
+}
+
+CONFORMS(who_begins_to_watch_hears_how_it_is)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    const struct bed_news *news;
+    size_t at = 0;
+
+    CHECK_EQ_I64(bed_watch(store, "watch/free", true), 0);
+    news = bed_hear(store, TN_NOTICE_CHANGED, "watch/free", &at, BED_BOUND);
+    CHECK(news != NULL);
+    CHECK(!news->record.held);
+    CHECK_EQ_I64(bed_acquire(&a, "watch/held", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_watch(store, "watch/held", true), 0);
+    news = bed_hear(store, TN_NOTICE_CHANGED, "watch/held", &at, BED_BOUND);
+    CHECK(news != NULL);
+    CHECK(news->record.held);
+    CHECK_EQ_U64(news->record.token, a.token);
 }
 
 CONFORMS(who_watches_hears_of_a_dead_holder)
@@ -183,7 +212,7 @@ CONFORMS(who_watches_hears_of_a_dead_holder)
     size_t at = 0;
 
     CHECK_EQ_I64(bed_acquire(&a, "watch/dead", false)->answer, TN_ANSWER_GRANTED);
-    CHECK_EQ_I64(store->store->ops->watch(store->store, "watch/dead", true), 0);
+    CHECK_EQ_I64(bed_watch(store, "watch/dead", true), 0);
     do {
         news = bed_hear(store, TN_NOTICE_CHANGED, "watch/dead", &at, TN_SEC(1) + BED_BOUND);
         CHECK(news != NULL);
@@ -226,16 +255,16 @@ CONFORMS(a_list_is_sorted)
     CHECK_EQ_I64(bed_acquire(&a, "list/c", false)->answer, TN_ANSWER_GRANTED);
     CHECK_EQ_I64(bed_release(&a, "list/c", a.token)->answer, TN_ANSWER_RELEASED);
     memset(&listed, 0, sizeof listed);
-    store->store->ops->list(store->store, "list/", list_done, NULL);
+    store->store->ops->list(store->store, bed_full("list/"), list_done, NULL);
     CHECK_EQ_U64(listed.done, 0);
     CHECK(bed_until(is_listed, NULL, BED_BOUND));
     CHECK_EQ_I64(listed.status, 0);
     CHECK_EQ_U64(listed.count, 3);
-    CHECK_STR(listed.leases[0].name, "list/a/x");
+    CHECK_STR(bed_short(listed.leases[0].name), "list/a/x");
     CHECK(listed.leases[0].record.held);
     CHECK_STR(listed.leases[0].record.label, "actor");
-    CHECK_STR(listed.leases[1].name, "list/b");
-    CHECK_STR(listed.leases[2].name, "list/c");
+    CHECK_STR(bed_short(listed.leases[1].name), "list/b");
+    CHECK_STR(bed_short(listed.leases[2].name), "list/c");
     CHECK(!listed.leases[2].record.held);
     CHECK_EQ_U64(listed.leases[2].record.token, a.token);
     free(listed.leases);
@@ -251,7 +280,7 @@ CONFORMS(two_stores_of_one_process_are_one)
 
     CHECK_EQ_I64(bed_acquire(&a, "both/job", true)->answer, TN_ANSWER_GRANTED);
     CHECK_EQ_I64(bed_acquire(&b, "both/job", true)->answer, TN_ANSWER_QUEUED);
-    CHECK_EQ_I64(two->store->ops->watch(two->store, "both/job", true), 0);
+    CHECK_EQ_I64(bed_watch(two, "both/job", true), 0);
     CHECK_EQ_I64(bed_release(&a, "both/job", a.token)->answer, TN_ANSWER_RELEASED);
     CHECK(bed_is_granted(&b, "both/job", BED_BOUND));
     CHECK(b.token > a.token);

@@ -1,0 +1,359 @@
+/* doctor.c - `tenure doctor [URL]`: what a store is, what it can, how fast and how honest it is.
+ *
+ * Happy path: read once (is it there?), open a session (may we write?), then read and renew in turn
+ * for a while, with the server's clock at both ends of it where the engine tells one; from the
+ * slowest round trip follow the numbers of `tenure plan`. No name is ever taken, and the sessions
+ * are closed: nothing stays behind.
+ * What can fail: the store cannot be reached (69), or not be used (77), and then one line says so.
+ * Unsafe numbers are a finding (1). */
+#define _GNU_SOURCE
+#include "cli/doctor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/time.h"
+#include "base/url.h"
+#include "runtime/random.h"
+
+#define PROBE "tenure-doctor/probe"
+#define FOR_MAX TN_SEC(600)
+
+static const char about[] =
+    "Measures a store: whether it can be reached and written to, the server's version and its "
+    "known\n"
+    "faults, round trips, the rate of its clock against ours, the TTLs that it grants, its class,\n"
+    "and the numbers of 'tenure plan' that follow. It takes no lease and leaves nothing behind.\n";
+
+static const char after[] =
+    "Examples:\n"
+    "  tenure doctor etcd://10.0.0.1,10.0.0.2/prod\n"
+    "  tenure doctor postgres://app@db/app --for 1m --json\n"
+    "  tenure doctor --install postgres://owner@db/app    makes the schema, then measures\n"
+    "  tenure doctor --conformance etcd://10.0.0.1/test   runs the suite that every store passes,\n"
+    "                                                     under names of its own, for a minute or "
+    "two\n"
+    "\n"
+    "Exit status: 0; 1 the numbers are unsafe, or the suite fails; 64 bad usage, 69 store\n"
+    "unavailable, 77 not permitted.\n";
+
+struct doctor {
+    struct tn_cli_store store;
+    struct tn_doctor_report report;
+    const char *url;
+    tenure_ns span, ttl;
+    uint32_t rho_ppm;
+    bool json, install, conformance;
+    struct tn_secret session;
+    uint64_t seq;
+};
+
+/* --- Measuring ------------------------------------------------------------------------------ */
+
+static tenure_ns now(const struct doctor *doctor)
+{
+    return tn_clock_now(&doctor->store.clock);
+}
+
+static void add_trip(struct tn_doctor_trips *trips, tenure_ns span)
+{
+    if (trips->count < TN_DOCTOR_SAMPLES)
+        trips->spans[trips->count++] = span;
+}
+
+/* One question, its time, and what went wrong. */
+static int ask(struct doctor *doctor, const struct tn_op *op, struct tn_doctor_trips *trips,
+               struct tn_store_req *ret_req)
+{
+    tenure_ns sent = now(doctor);
+
+    int rc = tn_cli_ask(&doctor->store, op, ret_req);
+    if (rc == 0 && trips != NULL)
+        add_trip(trips, now(doctor) - sent);
+    return rc;
+}
+
+static int read_probe(struct doctor *doctor, struct tn_doctor_trips *trips)
+{
+    struct tn_op op = { .kind = TN_OP_READ, .name = PROBE, .name_len = sizeof PROBE - 1 };
+    struct tn_store_req req;
+
+    int rc = ask(doctor, &op, trips, &req);
+    if (doctor->store.missing || doctor->store.ask == NULL)
+        return tn_cli_fail(TN_EXIT_UNAVAILABLE, "doctor",
+                           "there is no store yet; the first candidate makes it, or --install");
+    return rc < 0 ? tn_cli_store_fail("doctor", rc, req.error) : -1;
+}
+
+static int renew(struct doctor *doctor)
+{
+    struct tn_op op = { .kind = TN_OP_RENEW, .session = doctor->session, .seq = ++doctor->seq };
+    struct tn_store_req req;
+
+    int rc = ask(doctor, &op, &doctor->report.renewals, &req);
+    return rc < 0 ? tn_cli_store_fail("doctor", rc, req.error) : -1;
+}
+
+static void close_session(struct doctor *doctor)
+{
+    struct tn_op op = { .kind = TN_OP_CLOSE, .session = doctor->session };
+    struct tn_store_req req;
+
+    (void)ask(doctor, &op, NULL, &req);
+}
+
+/* A session with @ttl, and what the server made of it. Not being let is a finding. */
+static int open_session(struct doctor *doctor, tenure_ns ttl, tenure_ns *ret_agreed)
+{
+    struct tn_op op = { .kind = TN_OP_OPEN, .ttl = ttl, .label = "tenure-doctor", .label_len = 13 };
+    struct tn_store_req req;
+
+    int rc = tn_random_secret(&doctor->session);
+    if (rc < 0)
+        return tn_cli_store_fail("doctor", rc, "the kernel gives no random numbers");
+    op.session = doctor->session;
+    op.seq = doctor->seq = 1;
+    rc = ask(doctor, &op, NULL, &req);
+    if (rc < 0 && rc != TENURE_E_DENIED)
+        return tn_cli_store_fail("doctor", rc, req.error);
+    doctor->report.writes = rc == 0;
+    if (rc == 0)
+        *ret_agreed = req.ttl;
+    else
+        (void)snprintf(doctor->report.denied, sizeof doctor->report.denied, "%s", req.error);
+    return -1;
+}
+
+/* The limits are those that the server agrees to, which may be narrower than the store's own. */
+static int find_limits(struct doctor *doctor)
+{
+    struct tn_doctor_report *report = &doctor->report;
+
+    report->ttl_min = report->ops->ttl_min;
+    report->ttl_max = report->ops->ttl_max;
+    int status = open_session(doctor, report->ops->ttl_min, &report->ttl_min);
+    if (status >= 0 || !report->writes)
+        return status;
+    close_session(doctor);
+    status = open_session(doctor, report->ops->ttl_max, &report->ttl_max);
+    if (status < 0 && report->writes)
+        close_session(doctor);
+    return status;
+}
+
+static void show_progress(const struct doctor *doctor, tenure_ns began, tenure_ns instant)
+{
+    if (isatty(STDERR_FILENO) != 1)
+        return;
+    (void)fprintf(stderr, "\rmeasuring: %d%% ",
+                  (int)((instant - began) * 100 / (doctor->span > 0 ? doctor->span : 1)));
+}
+
+static void end_progress(void)
+{
+    if (isatty(STDERR_FILENO) == 1)
+        (void)fprintf(stderr, "\r\033[K");
+}
+
+/* An instant of the server's clock, and between which two of ours it was. */
+struct reading {
+    tenure_ns before, clock, after;
+};
+
+static bool read_clock(struct doctor *doctor, struct reading *ret_reading)
+{
+    char text[200];
+    struct tn_text error;
+
+    tn_text_init(&error, text, sizeof text);
+    ret_reading->before = now(doctor);
+    int rc = tn_cli_read_clock(&doctor->store, &ret_reading->clock, &error);
+    ret_reading->after = now(doctor);
+    if (rc < 0)
+        (void)snprintf(doctor->report.clock_why, sizeof doctor->report.clock_why, "%s", text);
+    return rc == 0;
+}
+
+/* How much faster than ours the server's clock ran between two readings; the error is what the
+ * round trips leave open. */
+static void judge_clock(struct tn_doctor_report *report, const struct reading *first,
+                        const struct reading *last)
+{
+    double ours = (double)(last->before + last->after - first->before - first->after) / 2;
+    double theirs = (double)(last->clock - first->clock);
+    double open = (double)(last->after - last->before + first->after - first->before) / 2;
+
+    report->clocked = ours > 0;
+    report->rate_ppm = (theirs / ours - 1) * 1e6;
+    report->rate_error_ppm = open / ours * 1e6;
+}
+
+/* Read and renew in turn, evenly over the time. */
+static int measure(struct doctor *doctor)
+{
+    struct tn_doctor_report *report = &doctor->report;
+    tenure_ns began = now(doctor), instant = began, agreed = 0;
+    tenure_ns pace = doctor->span / TN_DOCTOR_SAMPLES;
+    struct reading first, last;
+
+    bool clocked = read_clock(doctor, &first);
+    int status = report->writes ? open_session(doctor, TN_SEC(30), &agreed) : -1;
+    while (status < 0 && instant - began < doctor->span &&
+           report->reads.count < TN_DOCTOR_SAMPLES) {
+        status = read_probe(doctor, &report->reads);
+        if (status < 0 && report->writes)
+            status = renew(doctor);
+        show_progress(doctor, began, instant);
+        tenure_ns next = began + (tenure_ns)report->reads.count * pace;
+        if (next > now(doctor))
+            tn_cli_pause(&doctor->store, next);
+        instant = now(doctor);
+    }
+    end_progress();
+    if (status < 0 && report->writes)
+        close_session(doctor);
+    if (status < 0 && clocked && read_clock(doctor, &last))
+        judge_clock(report, &first, &last);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    tenure_ns x = *(const tenure_ns *)a, y = *(const tenure_ns *)b;
+    return x < y ? -1 : x > y;
+}
+
+tenure_ns tn_doctor_percentile(const struct tn_doctor_trips *trips, unsigned percent)
+{
+    size_t rank = (trips->count * percent + 99) / 100;
+
+    return trips->count > 0 ? trips->spans[rank > 0 ? rank - 1 : 0] : 0;
+}
+
+/* The slowest round trip seen is the network bound, rounded up to a millisecond. */
+static void make_plan(struct doctor *doctor)
+{
+    struct tn_doctor_report *report = &doctor->report;
+    struct tn_doctor_trips *both[] = { &report->reads, &report->renewals };
+    struct tn_plan_answer answer;
+    tenure_ns slowest = 0;
+
+    for (int i = 0; i < 2; i++) {
+        qsort(both[i]->spans, both[i]->count, sizeof both[i]->spans[0], compare);
+        tenure_ns most = tn_doctor_percentile(both[i], 100);
+        slowest = most > slowest ? most : slowest;
+    }
+    slowest = (slowest + TN_MS(1) - 1) / TN_MS(1) * TN_MS(1);
+    for (tenure_ns ttl = TN_SEC(120); ttl >= TN_SEC(1); ttl -= TN_SEC(1)) {
+        tn_plan_init(&report->plan, ttl);
+        tn_plan_turn(&report->plan, TN_KNOB_RHO, doctor->rho_ppm);
+        tn_plan_turn(&report->plan, TN_KNOB_RTT, slowest);
+        report->plan.slack = report->ops->slack;
+        if (tn_plan_judge(&report->plan, &answer) != TN_PLAN_SAFE || ttl < report->ttl_min)
+            break;
+        report->ttl_least = ttl;
+    }
+    tn_plan_init(&report->plan, doctor->ttl);
+    tn_plan_turn(&report->plan, TN_KNOB_RHO, doctor->rho_ppm);
+    tn_plan_turn(&report->plan, TN_KNOB_RTT, slowest);
+    report->plan.slack = report->ops->slack;
+    report->verdict = tn_plan_judge(&report->plan, &report->answer);
+}
+
+static int examine(struct doctor *doctor)
+{
+    struct tn_doctor_report *report = &doctor->report;
+    tenure_ns began = now(doctor);
+
+    report->ops = doctor->store.ops;
+    int status = read_probe(doctor, NULL);
+    report->first = now(doctor) - began;
+    if (status < 0)
+        status = find_limits(doctor);
+    if (status < 0)
+        status = measure(doctor);
+    if (status >= 0)
+        return status;
+    tn_cli_facts(&doctor->store, report->server, sizeof report->server, report->warning,
+                 sizeof report->warning);
+    make_plan(doctor);
+    if (doctor->json)
+        tn_doctor_print_json(report);
+    else
+        tn_doctor_print_text(report);
+    if (!report->writes)
+        return TN_EXIT_DENIED;
+    return report->verdict == TN_PLAN_SAFE ? TN_EXIT_OK : TN_EXIT_UNSAFE;
+}
+
+/* --- The suite ------------------------------------------------------------------------------ */
+
+/* The suite is a program of its own, which the tests run as well; its output is what it is. */
+static int run_suite(const char *url)
+{
+    static const char *const places[] = { "tests/conformance",
+                                          "../libexec/tenure/tenure-conformance" };
+    char *argv[] = { "tenure-conformance", NULL };
+
+    if (setenv("TENURE_CONFORMANCE_URL", url, 1) == 0)
+        tn_cli_exec_beside(places, sizeof places / sizeof places[0], argv);
+    return tn_cli_fail(TN_EXIT_UNAVAILABLE, "doctor",
+                       "the suite needs the program tenure-conformance beside this one; build it "
+                       "with 'make'");
+}
+
+/* --- The verb ------------------------------------------------------------------------------- */
+
+static int read_arguments(struct doctor *doctor, int argc, char **argv)
+{
+    struct tn_option options[] = {
+        TN_STORE(&doctor->url),
+        TN_DURATION("for", 0, &doctor->span, TN_MS(1), FOR_MAX, "2s", "how long to measure"),
+        TN_DURATION("ttl", 0, &doctor->ttl, TN_TTL_MIN, TN_TTL_MAX, "15s", "the TTL to plan with"),
+        TN_RATE("rho", 0, &doctor->rho_ppm, "0.1", "clock-rate bound to plan with"),
+        TN_FLAG("install", 0, &doctor->install, "make what the store needs: a schema, a file"),
+        TN_FLAG("conformance", 0, &doctor->conformance, "run the conformance suite instead"),
+        TN_FLAG("json", 0, &doctor->json, "print one JSON object on one line"),
+    };
+    struct tn_command command = { .verb = "doctor",
+                                  .words = "[URL]",
+                                  .words_max = 1,
+                                  .about = about,
+                                  .after = after,
+                                  .options = options,
+                                  .option_count = sizeof options / sizeof options[0] };
+
+    int status = tn_cli_options(&command, argc, argv);
+    if (status >= 0)
+        return status;
+    if (command.rest_count > 0 && doctor->url != NULL)
+        return tn_cli_fail(TN_EXIT_USAGE, "doctor", "one store at a time: a URL, or --store");
+    if (command.rest_count > 0)
+        doctor->url = command.rest[0];
+    if (doctor->url == NULL)
+        doctor->url = getenv("TENURE_STORE");
+    if (doctor->url == NULL || doctor->url[0] == '\0')
+        doctor->url = "sqlite:";
+    return -1;
+}
+
+int tn_cli_doctor(int argc, char **argv)
+{
+    static struct doctor doctor = { .span = TN_SEC(2), .ttl = TN_SEC(15), .rho_ppm = TN_PPM / 10 };
+    char shown[256];
+
+    int status = read_arguments(&doctor, argc, argv);
+    if (status >= 0)
+        return status;
+    if (doctor.conformance)
+        return run_suite(doctor.url);
+    doctor.report.url = tn_url_public(doctor.url, shown, sizeof shown);
+    status = tn_cli_store_open("doctor", doctor.url, doctor.install, 0, &doctor.store);
+    if (status >= 0)
+        return status;
+    status = examine(&doctor);
+    tn_cli_store_close(&doctor.store);
+    return status;
+}
