@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/time.h"
 #include "cli/reserve.h"
 #include "runner/os.h"
+#include "stores/registry.h"
 
 #define RETRY_EVERY TN_MS(250)
 #define EXTRA_MOST 4
@@ -50,6 +52,23 @@ static int open_session(struct tn_campaign *campaign, const struct tn_campaign_w
     return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;
 }
 
+/* A store that can forget what it has granted is used knowingly or not at all. */
+static void warn_of_class(const struct tn_campaign *campaign, const char *url)
+{
+    const struct tn_store_ops *ops = NULL;
+    const char *rest;
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    if (url == NULL)
+        url = getenv("TENURE_STORE");
+    tn_text_init(&error, buf, sizeof buf);
+    if (tn_store_find(url, &ops, &rest, &error) == 0 && (ops->caps & TN_STORE_ADVISORY) != 0)
+        (void)tn_cli_fail(0, campaign->verb,
+                          "%s: is advisory: %s. Two may lead; let a fence check the token",
+                          ops->scheme, ops->class_why);
+}
+
 int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,
                      const struct tn_campaign_words *words)
 {
@@ -67,6 +86,8 @@ int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char 
         status = open_session(campaign, words);
     if (status >= 0)
         return status;
+    if (strcmp(verb, "watch") != 0)
+        warn_of_class(campaign, words->url);
     campaign->timer = tn_fd_above_streams(tn_timer_open());
     if (campaign->timer < 0)
         return tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "out of descriptors: %s", strerror(errno));

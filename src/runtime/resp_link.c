@@ -306,6 +306,8 @@ static void came_up(void *arg)
     link->scan = (struct tn_resp_scan) { .at = 0 };
     link->in_len = 0;
     link->plain_auth = link->subscribed = false;
+    if (link->connected != NULL)
+        link->connected(link->arg);
     say_hello(link);
 }
 

@@ -57,8 +57,10 @@ struct tn_resp_link {
     struct tn_stream stream; /* Set before init: all but host and arg; see stream.h. */
     const struct tn_resp_host *host;
     void *arg;
-    const char *user, *password; /* For HELLO; borrowed. NULL or empty: none. */
-    uint32_t reply_max;          /* Bytes of one reply; 0: 16 MiB. */
+    const char *user, *password;  /* For HELLO; borrowed. NULL or empty: none. */
+    void (*connected)(void *arg); /* Before HELLO: where it leads is known, and @user and @password
+                                     may be set. NULL: they stay. */
+    uint32_t reply_max;           /* Bytes of one reply; 0: 16 MiB. */
     /* May be read. */
     bool ready;
     /* The link's own. */

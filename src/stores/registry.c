@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "base/url.h"
 #include "stores/memory.h"
+#include "stores/redis/redis.h"
 #include "stores/sqlite.h"
 #include "stores/tenured/tenured.h"
 #ifdef TENURE_ETCD
@@ -33,6 +34,7 @@ static const struct tn_store_ops *const built[] = {
 #ifdef TENURE_ZOOKEEPER
     &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
 #endif
+    &tn_redis_store_ops,     &tn_rediss_store_ops,     &tn_redis_unix_store_ops,
 };
 
 enum { BUILT = sizeof built / sizeof built[0] };
@@ -56,8 +58,6 @@ static const struct {
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
 #endif
-    { "redis", NULL },
-    { "rediss", NULL },
     { "redlock", NULL },
 };
 

@@ -7,13 +7,6 @@
 . "$TENURE_ROOT/tests/live/postgres.inc"
 pg_begin
 
-# conform URL: the suite, against a database where its names are free.
-conform() {
-    t_run env TENURE_CONFORMANCE_URL="$1" "$TENURE_BUILD/tests/conformance"
-    t_check "the suite passes" grep -q "^[1-9][0-9]* passed, 0 failed, 0 skipped$" "$t_out"
-    grep "^FAIL" "$t_out"
-}
-
 t_case "a server starts"
 pg_init && pg_start
 t_check "it runs" pg_sql postgres "CREATE EXTENSION pg_stat_statements"
@@ -116,12 +109,6 @@ wait $two
 t_check "nothing is left" until_sql "SELECT count(*) FROM tenure.session" 0
 
 # --- What cannot be used ----------------------------------------------------------------------
-
-# leads URL: a term there.
-leads() {
-    t_run timeout 30 "$tenure" run --store "$1" --ttl 3s --wait 20s x -- true
-    t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
-}
 
 t_case "users, passwords, databases and permissions"
 pg_sql postgres "CREATE ROLE app LOGIN PASSWORD 'geheim'"

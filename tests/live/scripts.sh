@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/etcd.lib"
 . "$(dirname "$0")/postgres.inc"
-in_finish etcd_end # Both have begun the list anew.
+. "$(dirname "$0")/redis.inc"
 
 field() { sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/" "$t_out"; }
 is_free() { "$tenure" status "$1" --json | grep -q '"state":"free"'; }
@@ -182,6 +182,20 @@ if pg_find && pg_init && pg_start; then
 else
     t_case "postgres"
     t_skip "PostgreSQL is not installed"
+fi
+
+if command -v redis-server >/dev/null && rd_start 1; then
+    TENURE_STORE=$(rd_url 1)
+    export TENURE_STORE
+    redis_queued() { rd_says 1 1 ZCARD "{tenure}:q:s/wake"; }
+    is_queued=redis_queued
+    primitives redis
+    t_case "redis: no server"
+    t_run "$tenure" acquire x --store redis://127.0.0.1:1
+    failed 69 "127.0.0.1:1"
+else
+    t_case "redis"
+    t_skip "Redis is not installed"
 fi
 
 t_case "zookeeper: a lease there ends with its process, and that is said"

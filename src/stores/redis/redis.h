@@ -1,0 +1,23 @@
+/* redis.h - leases in Redis, and by majority in several of them.
+ *
+ *   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]      in clear
+ *   rediss://...                                          with TLS; the host's name is checked
+ *   redis+unix:PATH                                       a Unix socket, database 0
+ *   redis://HOST,HOST,HOST/DATABASE?sentinel=MASTER       found through Redis Sentinel
+ *   redlock://HOST,HOST,HOST[/DATABASE], redlocks://...   a majority of independent servers
+ *
+ * The class of all of them is advisory: Redis acknowledges before it has written or replicated, so
+ * a crash or a failover can undo a grant. Put a fence in front of what must not be written twice.
+ * docs/stores/redis.md has the rest. */
+#ifndef TN_STORES_REDIS_REDIS_H
+#define TN_STORES_REDIS_REDIS_H
+
+#include "runtime/store.h"
+
+extern const struct tn_store_ops tn_redis_store_ops;
+extern const struct tn_store_ops tn_rediss_store_ops;
+extern const struct tn_store_ops tn_redis_unix_store_ops;
+extern const struct tn_store_ops tn_redlock_store_ops;
+extern const struct tn_store_ops tn_redlocks_store_ops;
+
+#endif

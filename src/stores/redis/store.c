@@ -1,0 +1,695 @@
+/* store.c - requests in, calls of the script out, answers back; the store's life.
+ *
+ * Happy path: each request is one EVALSHA on the one connection, all that are asked in one turn go
+ * out together, and answers come in order. What can fail: the connection, after which a call that
+ * was written counts as unknown; or the server, which says why. A server that has forgotten the
+ * script gets it again, and one that is no master (any more) is left: neither has done anything. */
+#include "stores/redis/redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/sha256.h"
+#include "core/plan.h"
+#include "runtime/random.h"
+#include "stores/redis/lease.h"
+#include "stores/redis/private.h"
+
+/* The server counts whole milliseconds. */
+#define SLACK TN_MS(2)
+
+#define WHY "Redis answers before its disk or its replicas have it, and trusts its wall clock"
+
+enum { WORDS_MAX = 12 };
+
+tenure_ns tn_rd_now(const struct tn_rd_store *store)
+{
+    return tn_clock_now(store->base.how.clock);
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+void tn_rd_hex(char buf[TN_RD_HEX + 1], const struct tn_secret *hash)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < sizeof hash->bytes; i++) {
+        buf[2 * i] = digits[hash->bytes[i] >> 4];
+        buf[2 * i + 1] = digits[hash->bytes[i] & 15];
+    }
+    buf[TN_RD_HEX] = '\0';
+}
+
+bool tn_rd_unhex(struct tn_resp_word word, struct tn_secret *ret_hash)
+{
+    struct tn_secret hash;
+
+    if (word.len != TN_RD_HEX)
+        return false;
+    for (size_t i = 0; i < TN_RD_HEX; i++) {
+        char c = word.bytes[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0)
+            return false;
+        hash.bytes[i / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : hash.bytes[i / 2] | digit);
+    }
+    *ret_hash = hash;
+    return true;
+}
+
+void tn_rd_record(const struct tn_resp_word parts[7], struct tn_store_record *ret_record)
+{
+    struct tn_store_record record = { .held = tn_rd_is(parts[0], "1"),
+                                      .token = tn_rd_number(parts[1]) };
+
+    if (record.held) {
+        record.ttl = TN_MS(1) * (tenure_ns)tn_rd_number(parts[2]);
+        record.remaining = TN_MS(1) * (tenure_ns)tn_rd_number(parts[3]);
+        if (record.remaining > record.ttl)
+            record.remaining = record.ttl;
+        record.beat = tn_rd_number(parts[4]);
+        (void)tn_rd_unhex(parts[5], &record.term);
+        record.label_len = parts[6].len <= TN_LABEL_MAX ? parts[6].len : TN_LABEL_MAX;
+        memcpy(record.label, parts[6].bytes, record.label_len);
+    }
+    *ret_record = record;
+}
+
+/* --- Sending -------------------------------------------------------------------------------- */
+
+static void call_done(struct tn_resp_call *base);
+
+/* The words of a call, and where those lie that are made for it. */
+struct line {
+    struct tn_resp_word words[WORDS_MAX];
+    uint32_t count;
+    char session[TN_RD_HEX + 1], term[TN_RD_HEX + 1];
+    char number[TN_TOKEN_TEXT], ttl[24];
+};
+
+static void add_bytes(struct line *line, const char *bytes, uint32_t len)
+{
+    TN_ASSERT(line->count < WORDS_MAX);
+    line->words[line->count++] = (struct tn_resp_word) { len > 0 ? bytes : "", len };
+}
+
+static void add(struct line *line, const char *text)
+{
+    add_bytes(line, text, (uint32_t)strlen(text));
+}
+
+static void add_op(struct line *line, const struct tn_op *op)
+{
+    static const char *const steps[] = {
+        [TN_OP_OPEN] = "open",       [TN_OP_RENEW] = "renew",     [TN_OP_CLOSE] = "close",
+        [TN_OP_ACQUIRE] = "acquire", [TN_OP_RELEASE] = "release", [TN_OP_READ] = "read",
+        [TN_OP_REVOKE] = "revoke",   [TN_OP_RAISE] = "confirm",
+    };
+    bool proves = op->kind != TN_OP_READ && op->kind != TN_OP_REVOKE;
+    bool named = tn_rd_is_named(op);
+    struct tn_secret session, term;
+
+    line->words[4] = tn_resp_word_of(steps[op->kind]);
+    tn_secret_hash(&op->session, 's', &session);
+    tn_secret_hash(&op->term, 't', &term);
+    tn_rd_hex(line->session, &session);
+    tn_rd_hex(line->term, &term);
+    if (proves)
+        add(line, line->session);
+    if (proves && named)
+        add(line, line->term);
+    if (named)
+        add_bytes(line, op->name, op->name_len);
+    tn_token_format(line->number, named ? op->token : op->seq);
+    if (op->kind == TN_OP_ACQUIRE)
+        add(line, op->wait ? "1" : "0");
+    else if (op->kind != TN_OP_CLOSE && op->kind != TN_OP_READ)
+        add(line, line->number);
+    if (op->kind == TN_OP_OPEN) {
+        /* Rounded up: a session must not end early. */
+        (void)snprintf(line->ttl, sizeof line->ttl, "%lld",
+                       (long long)((op->ttl + TN_MS(1) - 1) / TN_MS(1)));
+        add(line, line->ttl);
+        add_bytes(line, op->label, op->label_len);
+    }
+}
+
+static void send_call(struct tn_rd_call *call)
+{
+    static const char *const steps[] = { "", "list", "look", "read", "tick", "forget" };
+    struct tn_rd_store *store = call->store;
+    struct line line = { .count = 0 };
+
+    add(&line, call->whole ? "EVAL" : "EVALSHA");
+    add(&line, call->whole ? tn_lease : TN_LEASE_SHA);
+    add(&line, "1");
+    add(&line, store->url.base);
+    add(&line, steps[call->job]);
+    add(&line, store->url.channel);
+    if (call->job == TN_RD_STEP) {
+        add_op(&line, &call->req->op);
+    } else if (call->job == TN_RD_LOOK) {
+        tn_rd_hex(line.session, &call->session);
+        add(&line, line.session);
+    } else if (call->job != TN_RD_TICK) {
+        add(&line, call->name);
+    }
+    if (tn_resp_link_send(&store->conn.link, &call->base, line.words, line.count) < 0)
+        call_done(&call->base);
+}
+
+static struct tn_rd_call *new_call(struct tn_rd_store *store, enum tn_rd_job job)
+{
+    struct tn_rd_call *call = calloc(1, sizeof *call);
+
+    if (call != NULL) {
+        call->base.done = call_done;
+        call->base.give_up_at = tn_rd_now(store) + store->base.how.patience;
+        call->base.status = TENURE_E_NOMEM;
+        call->base.error = "out of memory";
+        call->store = store;
+        call->job = job;
+        tn_resp_link_start(&store->conn.link);
+    }
+    return call;
+}
+
+void tn_rd_call(struct tn_rd_store *store, enum tn_rd_job job, const struct tn_secret *session,
+                const char *name)
+{
+    struct tn_rd_call *call = new_call(store, job);
+
+    if (call == NULL)
+        return;
+    if (session != NULL)
+        call->session = *session;
+    if (name != NULL)
+        (void)snprintf(call->name, sizeof call->name, "%s", name);
+    send_call(call);
+}
+
+void tn_rd_listen(struct tn_rd_store *store, bool on, const char *kind, const char *what)
+{
+    struct tn_rd_call *call = new_call(store, TN_RD_LISTEN);
+    char channel[sizeof store->url.channel + TN_NAME_MAX + 4];
+
+    (void)snprintf(channel, sizeof channel, "%s%s%s", store->url.channel, kind, what);
+    const struct tn_resp_word words[] = { tn_resp_word_of(on ? "SUBSCRIBE" : "UNSUBSCRIBE"),
+                                          tn_resp_word_of(channel) };
+    if (call == NULL)
+        return;
+    call->base.confirms = 1;
+    if (tn_resp_link_send(&store->conn.link, &call->base, words, 2) < 0)
+        free(call);
+}
+
+/* --- Answers -------------------------------------------------------------------------------- */
+
+static void finish(struct tn_store_req *req, int status, const char *why)
+{
+    req->status = status;
+    if (status != 0)
+        (void)snprintf(req->error, sizeof req->error, "%s", why);
+    req->done(req);
+}
+
+/* The call came to nothing. */
+static void fail_call(struct tn_rd_call *call, int status, const char *why)
+{
+    if (call->req != NULL)
+        finish(call->req, status, why);
+    else if (call->listed != NULL)
+        call->listed(call->arg, status, NULL, 0, why);
+    else if (call->forgotten != NULL)
+        call->forgotten(call->arg, status, why);
+    else if (call->read != NULL)
+        call->read(call->arg, status, 0, why);
+    if (call->job == TN_RD_TICK)
+        tn_rd_ticked(call->store);
+    free(call);
+}
+
+static bool read_answer(struct tn_resp_word word, enum tn_answer *ret_answer)
+{
+    static const struct {
+        const char *word;
+        enum tn_answer answer;
+    } words[] = {
+        { "ok", TN_ANSWER_OK },         { "granted", TN_ANSWER_GRANTED },
+        { "queued", TN_ANSWER_QUEUED }, { "held", TN_ANSWER_HELD },
+        { "free", TN_ANSWER_FREE },     { "released", TN_ANSWER_RELEASED },
+        { "stale", TN_ANSWER_STALE },   { "denied", TN_ANSWER_DENIED },
+        { "gone", TN_ANSWER_GONE },     { "full", TN_ANSWER_FULL },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (tn_rd_is(word, words[i].word)) {
+            *ret_answer = words[i].answer;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* OPEN, RENEW: held, ttl, sure, digest, and then token and name of each lease that is revoked. */
+static void answer_session(struct tn_rd_store *store, struct tn_store_req *req,
+                           struct tn_rd_reply *reply)
+{
+    const struct tn_store_open *how = &store->base.how;
+    struct tn_rd_req *node = (struct tn_rd_req *)req;
+
+    req->held = (uint32_t)tn_rd_number(tn_rd_next(reply));
+    req->ttl = TN_MS(1) * (tenure_ns)tn_rd_number(tn_rd_next(reply));
+    if (req->op.kind == TN_OP_OPEN && req->ttl > req->op.ttl)
+        req->ttl = req->op.ttl; /* It was rounded up. */
+    req->seen = req->op.seen;
+    req->more = false;
+    uint64_t sure = tn_rd_number(tn_rd_next(reply));
+    uint64_t digest = tn_rd_number(tn_rd_next(reply));
+    if (store->node) {
+        node->sure = (uint32_t)sure;
+        node->digest = digest;
+    }
+    /* Revocations are heard of before the renewal counts. */
+    while (reply->left >= 2 && !store->closing) {
+        struct tn_resp_word token = tn_rd_next(reply);
+        struct tn_resp_word name = tn_rd_next(reply);
+        char text[TN_NAME_MAX + 1];
+        if (name.len > TN_NAME_MAX)
+            continue;
+        (void)snprintf(text, sizeof text, "%.*s", (int)name.len, name.bytes);
+        how->host->revoked(how->arg, text, tn_rd_number(token));
+    }
+}
+
+static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
+                        struct tn_rd_reply *reply)
+{
+    struct tn_rd_store *store = call->store;
+    struct tn_store_req *req = call->req;
+    struct tn_resp_word parts[7];
+    struct tn_secret hash;
+
+    if (!read_answer(word, &req->answer)) {
+        fail_call(call, TENURE_E_DAMAGED, "redis: the script gives answers that are not known");
+        return;
+    }
+    free(call);
+    tn_secret_hash(&req->op.session, 's', &hash);
+    if (req->answer == TN_ANSWER_GONE || req->op.kind == TN_OP_CLOSE)
+        tn_rd_own_drop(store, &hash);
+    if (tn_rd_is_named(&req->op)) {
+        for (int i = 0; i < 7; i++)
+            parts[i] = tn_rd_next(reply);
+        tn_rd_record(parts, &req->record);
+        if (store->node)
+            ((struct tn_rd_req *)req)->confirmed = tn_rd_is(tn_rd_next(reply), "1");
+    } else if (req->answer == TN_ANSWER_OK && req->op.kind != TN_OP_CLOSE) {
+        answer_session(store, req, reply);
+    }
+    finish(req, 0, "");
+}
+
+static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
+{
+    size_t count = reply->left / 8;
+    struct tn_store_lease *leases = calloc(count + 1, sizeof *leases);
+
+    for (size_t i = 0; leases != NULL && i < count; i++) {
+        struct tn_resp_word name = tn_rd_next(reply);
+        struct tn_resp_word parts[7];
+        for (int part = 0; part < 7; part++)
+            parts[part] = tn_rd_next(reply);
+        (void)snprintf(leases[i].name, sizeof leases[i].name, "%.*s", (int)name.len, name.bytes);
+        tn_rd_record(parts, &leases[i].record);
+    }
+    call->listed(call->arg, leases != NULL ? 0 : TENURE_E_NOMEM, leases, leases != NULL ? count : 0,
+                 leases != NULL ? NULL : "out of memory");
+    free(call);
+}
+
+static void answer_call(struct tn_rd_call *call)
+{
+    struct tn_rd_store *store = call->store;
+    struct tn_rd_reply reply = tn_rd_reply_of(call->base.reply, call->base.reply_len);
+    struct tn_resp_word word = tn_rd_next(&reply);
+    enum tn_rd_job job = call->job;
+
+    tn_rd_hear_due(store, tn_rd_next(&reply));
+    if (job == TN_RD_STEP) {
+        answer_step(call, word, &reply);
+        return;
+    }
+    if (job == TN_RD_LIST) {
+        answer_list(call, &reply);
+        return;
+    }
+    if (job == TN_RD_LOOK && !store->closing)
+        tn_rd_hear_look(store, &reply);
+    else if (job == TN_RD_WATCH && !store->closing)
+        tn_rd_hear_read(store, call->name, &reply);
+    else if (job == TN_RD_TICK)
+        tn_rd_ticked(store);
+    else if (job == TN_RD_FORGET)
+        call->forgotten(call->arg, 0, NULL);
+    free(call);
+}
+
+static void answer_clock(struct tn_rd_call *call)
+{
+    struct tn_rd_reply reply = tn_rd_reply_of(call->base.reply, call->base.reply_len);
+    tenure_ns seconds = (tenure_ns)tn_rd_number(tn_rd_next(&reply));
+    tenure_ns micros = (tenure_ns)tn_rd_number(tn_rd_next(&reply));
+
+    call->read(call->arg, 0, TN_SEC(seconds) + micros * 1000, NULL);
+    free(call);
+}
+
+/* The server has refused the call: nothing was done. */
+static void refused(struct tn_rd_call *call)
+{
+    static const char *const leave[] = { "READONLY", "MASTERDOWN", "LOADING", "MOVED" };
+    const struct tn_resp_value *error = &call->base.value;
+    struct tn_rd_store *store = call->store;
+    char why[200];
+    struct tn_text text;
+
+    if (tn_resp_begins(error, "NOSCRIPT") && !call->whole) {
+        call->whole = true;
+        send_call(call);
+        return;
+    }
+    tn_text_init(&text, why, sizeof why);
+    tn_text_addf(&text, "%s %s: ", store->url.scheme, store->conn.link.stream.at.where);
+    size_t skip = text.len;
+    int code = tn_rd_blame(error, &text);
+    for (size_t i = 0; i < sizeof leave / sizeof leave[0]; i++) {
+        if (tn_resp_begins(error, leave[i])) {
+            tn_rd_conn_leave(store, why + skip);
+            send_call(call); /* It waits for the next connection. */
+            return;
+        }
+    }
+    fail_call(call, code, why);
+}
+
+/* Its time is over before the first attempt to connect is. */
+static void fail_unreached(struct tn_rd_call *call)
+{
+    const struct tn_rd_store *store = call->store;
+    char why[200];
+
+    (void)snprintf(why, sizeof why, "%s %.120s: no answer yet; is %s reachable there?",
+                   store->url.scheme, store->url.net.endpoints[0].where,
+                   store->url.tls ? "a Redis with TLS" : "a Redis");
+    fail_call(call, TENURE_E_UNAVAILABLE, why);
+}
+
+static void call_done(struct tn_resp_call *base)
+{
+    struct tn_rd_call *call = (struct tn_rd_call *)base;
+
+    if (base->status == TENURE_E_UNAVAILABLE && call->store->conn.link.stream.error[0] == '\0')
+        fail_unreached(call);
+    else if (base->status != 0)
+        fail_call(call, base->status, base->error);
+    else if (base->value.type == TN_RESP_ERROR && call->job != TN_RD_LISTEN)
+        refused(call);
+    else if (call->job == TN_RD_LISTEN)
+        free(call);
+    else if (call->job == TN_RD_CLOCK)
+        answer_clock(call);
+    else
+        answer_call(call);
+}
+
+/* --- The interface -------------------------------------------------------------------------- */
+
+bool tn_rd_is_named(const struct tn_op *op)
+{
+    return op->kind >= TN_OP_ACQUIRE && op->kind <= TN_OP_RAISE;
+}
+
+const char *tn_rd_find_fault(const struct tn_op *op)
+{
+    const char *reason = NULL;
+
+    if (op->label_len > TN_LABEL_MAX)
+        return "the label is too long";
+    if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
+        return "the TTL is out of range";
+    if (tn_rd_is_named(op) && tn_name_check(op->name, op->name_len, &reason) < 0)
+        return reason;
+    return NULL;
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct tn_rd_store *store = handle->data;
+    void (*closed)(void *arg) = store->on_closed;
+    void *arg = store->closed_arg;
+
+    if (--store->handles > 0)
+        return;
+    tn_rd_news_done(store);
+    tn_tls_context_free(store->conn.tls);
+    free(store);
+    if (closed != NULL)
+        closed(arg);
+}
+
+static void flush_faulty(struct tn_rd_store *store)
+{
+    struct tn_store_req *req;
+
+    while ((req = store->faulty) != NULL) {
+        store->faulty = req->next;
+        if (store->faulty == NULL)
+            store->faulty_end = &store->faulty;
+        req->done(req);
+    }
+}
+
+static void link_closed(void *arg)
+{
+    struct tn_rd_store *store = arg;
+
+    flush_faulty(store);
+    uv_close((uv_handle_t *)&store->timer, handle_closed);
+    uv_close((uv_handle_t *)&store->idle, handle_closed);
+}
+
+/* What is never done inside submit or close. */
+static void run_idle(uv_idle_t *idle)
+{
+    struct tn_rd_store *store = idle->data;
+
+    (void)uv_idle_stop(idle);
+    flush_faulty(store);
+    if (store->closing && !store->shut) {
+        store->shut = true;
+        tn_resp_link_close(&store->conn.link, link_closed);
+    }
+}
+
+static void submit_faulty(struct tn_rd_store *store, struct tn_store_req *req, int status,
+                          const char *why)
+{
+    req->status = status;
+    (void)snprintf(req->error, sizeof req->error, "%s", why);
+    req->next = NULL;
+    *store->faulty_end = req;
+    store->faulty_end = &req->next;
+    (void)uv_idle_start(&store->idle, run_idle);
+}
+
+static void submit(struct tn_store *base, struct tn_store_req *req)
+{
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
+    const char *fault = tn_rd_find_fault(&req->op);
+    struct tn_secret hash;
+
+    req->status = 0;
+    req->error[0] = '\0';
+    if (fault == NULL && req->op.kind > (store->node ? TN_OP_RAISE : TN_OP_REVOKE))
+        fault = "redis: no such operation";
+    if (fault != NULL || store->closing) {
+        submit_faulty(store, req, fault != NULL ? TENURE_E_INVALID : TENURE_E_CLOSED,
+                      fault != NULL ? fault : "the store is closed");
+        return;
+    }
+    struct tn_rd_call *call = new_call(store, TN_RD_STEP);
+    bool waits = req->op.kind == TN_OP_ACQUIRE && req->op.wait;
+    tn_secret_hash(&req->op.session, 's', &hash);
+    if (call == NULL || ((waits || req->op.kind == TN_OP_OPEN) && !tn_rd_own_add(store, &hash))) {
+        free(call);
+        submit_faulty(store, req, TENURE_E_NOMEM, "out of memory");
+        return;
+    }
+    store->waits = store->waits || waits;
+    call->req = req;
+    send_call(call);
+}
+
+static int watch_name(struct tn_store *base, const char *name, bool on)
+{
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
+
+    tn_resp_link_start(&store->conn.link);
+    return tn_rd_watch(store, name, on);
+}
+
+static void list_names(struct tn_store *base, const char *prefix, tn_rd_listed *done, void *arg)
+{
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
+    struct tn_rd_call *call = new_call(store, TN_RD_LIST);
+
+    if (call == NULL) {
+        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+        return;
+    }
+    (void)snprintf(call->name, sizeof call->name, "%s", prefix);
+    call->listed = done;
+    call->arg = arg;
+    send_call(call);
+}
+
+static void read_clock(struct tn_store *base, tn_rd_clock_read *done, void *arg)
+{
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
+    struct tn_rd_call *call = new_call(store, TN_RD_CLOCK);
+    const struct tn_resp_word words[] = { tn_resp_word_of("TIME") };
+
+    if (call == NULL) {
+        done(arg, TENURE_E_NOMEM, 0, "out of memory");
+        return;
+    }
+    call->read = done;
+    call->arg = arg;
+    if (tn_resp_link_send(&store->conn.link, &call->base, words, 1) < 0)
+        call_done(&call->base);
+}
+
+static void forget_names(struct tn_store *base, const char *prefix, tn_rd_forgotten *done,
+                         void *arg)
+{
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
+    struct tn_rd_call *call = new_call(store, TN_RD_FORGET);
+
+    if (call == NULL) {
+        done(arg, TENURE_E_NOMEM, "out of memory");
+        return;
+    }
+    (void)snprintf(call->name, sizeof call->name, "%s", prefix);
+    call->forgotten = done;
+    call->arg = arg;
+    send_call(call);
+}
+
+/* --- Its life ------------------------------------------------------------------------------- */
+
+static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+{
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
+
+    store->closing = true;
+    store->on_closed = closed;
+    store->closed_arg = arg;
+    (void)uv_timer_stop(&store->timer);
+    (void)uv_idle_start(&store->idle, run_idle);
+}
+
+static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
+{
+    const struct tn_rd_conn *conn = &((const struct tn_rd_store *)base)->conn;
+
+    ret_facts->version = conn->version;
+    ret_facts->warning = conn->forgets ? "a restart forgets every lease and token; set appendonly "
+                                         "yes there, and appendfsync always"
+                                       : "";
+}
+
+/* The operations are those of redis:, unless the caller sets others. */
+int tn_rd_open(const struct tn_store_open *how, const struct tn_rd_url *url, bool node,
+               struct tn_store **ret_store, struct tn_text *reterr)
+{
+    struct tn_rd_store *store = calloc(1, sizeof *store);
+    struct tn_secret seed;
+    uint64_t words[2];
+
+    if (store == NULL || tn_random_secret(&seed) < 0) {
+        tn_text_add(reterr, "out of memory");
+        free(store);
+        return TENURE_E_NOMEM;
+    }
+    memcpy(words, &seed, sizeof words);
+    tn_prng_seed(&store->prng, words[0]);
+    store->base.ops = &tn_redis_store_ops;
+    store->base.how = *how;
+    store->url = *url;
+    store->node = node;
+    store->faulty_end = &store->faulty;
+    store->due_at = TN_NEVER;
+    int rc = tn_rd_conn_init(store, words[1], reterr);
+    if (rc < 0) {
+        tn_tls_context_free(store->conn.tls);
+        free(store);
+        return rc;
+    }
+    (void)uv_timer_init(how->loop, &store->timer);
+    (void)uv_idle_init(how->loop, &store->idle);
+    store->timer.data = store->idle.data = store;
+    store->handles = 2;
+    *ret_store = &store->base;
+    return 0;
+}
+
+static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                   struct tn_store **ret_store, struct tn_text *reterr)
+{
+    struct tn_rd_url *url = calloc(1, sizeof *url);
+    int rc = TENURE_E_NOMEM;
+
+    if (url != NULL)
+        rc = tn_rd_url_parse(ops->scheme, how->rest, url, reterr);
+    else
+        tn_text_add(reterr, "out of memory");
+    if (rc == 0)
+        rc = tn_rd_open(how, url, false, ret_store, reterr);
+    if (rc == 0)
+        (*ret_store)->ops = ops;
+    free(url);
+    return rc;
+}
+
+static int open_redis(const struct tn_store_open *how, struct tn_store **ret_store,
+                      struct tn_text *reterr)
+{
+    return open_as(&tn_redis_store_ops, how, ret_store, reterr);
+}
+
+static int open_rediss(const struct tn_store_open *how, struct tn_store **ret_store,
+                       struct tn_text *reterr)
+{
+    return open_as(&tn_rediss_store_ops, how, ret_store, reterr);
+}
+
+static int open_unix(const struct tn_store_open *how, struct tn_store **ret_store,
+                     struct tn_text *reterr)
+{
+    return open_as(&tn_redis_unix_store_ops, how, ret_store, reterr);
+}
+
+#define OPS(scheme_, open_)                                                                     \
+    {                                                                                           \
+        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,      \
+        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = (open_),          \
+        .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,        \
+        .facts = tell_facts, .class_why = WHY, .read_clock = read_clock, .forget = forget_names \
+    }
+
+const struct tn_store_ops tn_redis_store_ops = OPS("redis", open_redis);
+const struct tn_store_ops tn_rediss_store_ops = OPS("rediss", open_rediss);
+const struct tn_store_ops tn_redis_unix_store_ops = OPS("redis+unix", open_unix);
