@@ -6,6 +6,7 @@ DROP FUNCTION IF EXISTS tenure_fence.check_write();
 DROP FUNCTION IF EXISTS tenure_fence.protect(regclass, text);
 DROP FUNCTION IF EXISTS tenure_fence.unprotect(regclass);
 DROP FUNCTION IF EXISTS tenure_fence.admit(text, numeric);
+DROP FUNCTION IF EXISTS tenure_fence.admit_fully(text, numeric);
 DROP FUNCTION IF EXISTS tenure_fence.raise(text, numeric);
 DROP FUNCTION IF EXISTS tenure_fence.highest(text);
 DROP FUNCTION IF EXISTS tenure_fence.list();

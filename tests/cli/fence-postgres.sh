@@ -216,6 +216,48 @@ t_check "both" [ "$t_status" -eq 0 ]
 say "COMMIT;"
 gone
 
+t_case "who waits behind a raise is refused by what the raise has done, in one statement, too"
+sql "CREATE TABLE counts (n int)" "INSERT INTO counts VALUES (0)"
+leader 'read\ committed'
+say "BEGIN; SELECT tenure_fence.admit('job', 35); UPDATE counts SET n = n + 1; SELECT 'in';"
+t_check "in" heard in
+"$tenure" fence raise --at "$at" job 36 --timeout 60s >"$t_dir/raised" 2>&1 &
+raising=$!
+waiting() { [ "$(value "SELECT count(*) FROM pg_locks WHERE NOT granted")" = "$1" ]; }
+t_check "the raise waits" until_true 10 waiting 1
+psql -XqAt -v VERBOSITY=verbose "$at" >"$t_dir/late" 2>&1 -c \
+    "UPDATE counts SET n = n + 10 WHERE n < 100 AND tenure_fence.admit('job', 35)" &
+late=$!
+t_check "so does the late one" until_true 10 waiting 2
+say "COMMIT;"
+wait $raising
+t_check "raised" [ $? -eq 0 ]
+wait $late
+t_check "stale: $(cat "$t_dir/late")" grep -q 'ERROR:  TN080: tenure: token 35 is' "$t_dir/late"
+gone
+sql "UPDATE counts SET n = n + 100 WHERE (SELECT tenure_fence.admit('job', 36))"
+t_check "admitted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_check "the two that were admitted" [ "$(value "SELECT n FROM counts")" = 101 ]
+
+t_case "the first two writers of a term do not stop each other for ever"
+leader 'read\ committed'
+say "BEGIN; SELECT tenure_fence.admit('job', 37); SELECT 'in';"
+t_check "in" heard in
+psql -XqAt "$at" >"$t_dir/late" 2>&1 -c \
+    "UPDATE counts SET n = n + 1000 WHERE tenure_fence.admit('job', 37)" &
+late=$!
+t_check "the second waits" until_true 10 waiting 1
+say "COMMIT;"
+wait $late
+t_check "and comes in: $(cat "$t_dir/late")" [ "$(value "SELECT n FROM counts")" = 1101 ]
+# 37.0 is 37: who is admitted by it holds off 38.
+say "BEGIN; SELECT tenure_fence.admit('job', 37.0); SELECT 'again';"
+t_check "again" heard again
+t_run "$tenure" fence raise --at "$at" job 38 --timeout 300ms
+failed 69 "keeps the fence for longer than the timeout"
+say "COMMIT;"
+gone
+
 t_case "the pause, without a fence: the data is damaged"
 sql "CREATE TABLE plain (token numeric)"
 leader 'read\ committed'
