@@ -5,7 +5,6 @@
  * 77). */
 #include "gate/gate.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/name.h"
@@ -55,26 +54,19 @@ static int fail(int rc, const char *text)
     return tn_cli_fail(status, "gate", "%s", text);
 }
 
-/* The signals are blocked before the threads begin, so that all of them have them blocked. */
 static int serve(const struct tn_gate_options *options)
 {
     struct tn_gate *gate = NULL;
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;
-    sigset_t signals;
-    int number;
 
-    (void)sigemptyset(&signals);
-    (void)sigaddset(&signals, SIGTERM);
-    (void)sigaddset(&signals, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &signals, NULL);
     tn_text_init(&error, buf, sizeof buf);
     int rc = tn_gate_open(options, &gate, &error);
     if (rc < 0)
         return fail(rc, buf);
     printf("listening on port %d\n", tn_gate_port(gate));
     (void)fflush(stdout);
-    (void)sigwait(&signals, &number);
+    tn_gate_run(gate);
     tn_gate_close(gate);
     return TN_EXIT_OK;
 }

@@ -1,20 +1,15 @@
 /* fences.c - the fences of a gate; fences.h has the rules.
  *
- * One lock for all: what is done under it is a look into a table, and for a token that is new one
- * commit to the disk, which happens once per term. */
-#define _GNU_SOURCE
+ * An admission is a look into a table, and for a token that is new one commit to the disk, which
+ * happens once per term; all wait for it. */
 #include "gate/fences.h"
 
-#include <pthread.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "base/name.h"
-#include "base/time.h"
 #include "receivers/sqlite.h"
 #include "tenure/fence.h"
 #include "tenure/fence_sqlite.h"
@@ -26,13 +21,13 @@ struct tn_gate_fence {
     struct tenure_fence fence;
     uint64_t flying; /* The token of those in flight. */
     uint32_t in_flight;
+    struct tn_gate_wait *waiting;
+    size_t len;
     char resource[];
 };
 
 struct tn_gate_fences {
     sqlite3 *db;
-    pthread_mutex_t mutex;
-    pthread_cond_t landed; /* Somebody left. */
     size_t count;
     struct tn_gate_fence *buckets[BUCKETS];
 };
@@ -41,37 +36,38 @@ struct tn_gate_fences {
 
 /* Names come from outside, but each costs a write to the disk before it is kept: a chain that
  * somebody makes long on purpose is bounded by FENCES_MAX. */
-static struct tn_gate_fence **bucket_of(struct tn_gate_fences *fences, const char *resource)
+static struct tn_gate_fence **bucket_of(struct tn_gate_fences *fences, const char *resource,
+                                        size_t len)
 {
     uint64_t hash = 14695981039346656037u;
 
-    for (const char *c = resource; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)resource[i]) * 1099511628211u;
     return &fences->buckets[(hash ^ hash >> 32) % BUCKETS];
 }
 
-static struct tn_gate_fence *find(struct tn_gate_fences *fences, const char *resource)
+static struct tn_gate_fence *find(struct tn_gate_fences *fences, const char *resource, size_t len)
 {
-    for (struct tn_gate_fence *fence = *bucket_of(fences, resource); fence != NULL;
+    for (struct tn_gate_fence *fence = *bucket_of(fences, resource, len); fence != NULL;
          fence = fence->next) {
-        if (strcmp(fence->resource, resource) == 0)
+        if (fence->len == len && memcmp(fence->resource, resource, len) == 0)
             return fence;
     }
     return NULL;
 }
 
-static struct tn_gate_fence *add(struct tn_gate_fences *fences, const char *resource,
+static struct tn_gate_fence *add(struct tn_gate_fences *fences, const char *resource, size_t len,
                                  uint64_t highest)
 {
-    struct tn_gate_fence **bucket = bucket_of(fences, resource);
-    size_t len = strlen(resource);
+    struct tn_gate_fence **bucket = bucket_of(fences, resource, len);
     struct tn_gate_fence *fence =
         fences->count < FENCES_MAX ? malloc(sizeof *fence + len + 1) : NULL;
 
     if (fence == NULL)
         return NULL;
-    *fence = (struct tn_gate_fence) { .next = *bucket, .fence = { highest } };
-    memcpy(fence->resource, resource, len + 1);
+    *fence = (struct tn_gate_fence) { .next = *bucket, .fence = { highest }, .len = len };
+    memcpy(fence->resource, resource, len);
+    fence->resource[len] = '\0';
     *bucket = fence;
     fences->count++;
     return fence;
@@ -84,7 +80,7 @@ static void load(void *arg, const char *resource, uint64_t token)
     struct tn_gate_fences *fences = arg;
 
     /* One that does not fit is not lost: it is in the file, and nothing is admitted for it. */
-    (void)add(fences, resource, token);
+    (void)add(fences, resource, strlen(resource), token);
 }
 
 static int open_file(struct tn_gate_fences *fences, const char *path)
@@ -105,17 +101,11 @@ int tn_gate_fences_open(const char *path, struct tn_gate_fences **ret_fences,
                         struct tn_text *reterr)
 {
     struct tn_gate_fences *fences = calloc(1, sizeof *fences);
-    pthread_condattr_t attributes;
 
     if (fences == NULL) {
         tn_text_add(reterr, "out of memory");
         return TENURE_E_NOMEM;
     }
-    (void)pthread_mutex_init(&fences->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&fences->landed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
     int rc = open_file(fences, path);
     if (rc < 0) {
         const char *why = fences->db != NULL ? sqlite3_errmsg(fences->db) : tenure_strerror(rc);
@@ -139,106 +129,102 @@ void tn_gate_fences_close(struct tn_gate_fences *fences)
         }
     }
     (void)sqlite3_close(fences->db);
-    (void)pthread_cond_destroy(&fences->landed);
-    (void)pthread_mutex_destroy(&fences->mutex);
     free(fences);
 }
 
 /* --- Entering ------------------------------------------------------------------------------- */
 
 /* On the disk first, then in memory: what was refused because of it must stay refused. */
-static int move_up(struct tn_gate_fences *fences, const char *resource, uint64_t token,
-                   struct tn_gate_fence **ret_fence)
+static int move_up(struct tn_gate_fences *fences, const char *resource, size_t len, uint64_t token,
+                   struct tn_gate_fence **fence)
 {
-    struct tn_gate_fence *fence = find(fences, resource);
+    char name[TN_NAME_MAX + 1];
 
-    *ret_fence = fence;
-    if (fence != NULL && token <= fence->fence.highest)
-        return token < fence->fence.highest ? TENURE_E_STALE : 0;
-    if (fence == NULL && fences->count >= FENCES_MAX)
+    if (*fence == NULL && fences->count >= FENCES_MAX)
         return TENURE_E_FULL;
-    int rc = tenure_fence_sqlite_raise(fences->db, resource, token);
+    memcpy(name, resource, len);
+    name[len] = '\0';
+    int rc = tenure_fence_sqlite_raise(fences->db, name, token);
     if (rc < 0)
         return rc == TENURE_E_STALE ? TENURE_E_DAMAGED : TENURE_E_UNAVAILABLE;
-    if (fence == NULL)
-        fence = add(fences, resource, 0);
-    if (fence == NULL)
+    if (*fence == NULL)
+        *fence = add(fences, resource, len, 0);
+    if (*fence == NULL)
         return TENURE_E_NOMEM;
-    *ret_fence = fence;
-    return tenure_fence_raise(&fence->fence, token);
+    return tenure_fence_raise(&(*fence)->fence, token);
 }
 
-static struct timespec deadline(tenure_ns timeout)
+int tn_gate_admit(struct tn_gate_fences *fences, const char *resource, size_t len, uint64_t token,
+                  struct tn_gate_fence **ret_fence, uint64_t *ret_highest)
 {
-    struct timespec at;
+    struct tn_gate_fence *fence = find(fences, resource, len);
+    uint64_t highest = fence != NULL ? fence->fence.highest : 0;
+    int rc = token < highest ? TENURE_E_STALE : 0;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &at);
-    tenure_ns ns = at.tv_nsec + timeout % TN_SEC(1);
-    at.tv_sec += timeout / TN_SEC(1) + ns / TN_SEC(1);
-    at.tv_nsec = ns % TN_SEC(1);
-    return at;
-}
-
-static int enter(struct tn_gate_fences *fences, struct tn_gate_fence *fence, uint64_t token,
-                 tenure_ns timeout, bool flies)
-{
-    struct timespec end = deadline(timeout);
-
-    while (fence->in_flight > 0 && fence->flying < token) {
-        if (pthread_cond_timedwait(&fences->landed, &fences->mutex, &end) != 0)
-            return TENURE_E_UNAVAILABLE;
-    }
-    if (token < fence->fence.highest)
-        return TENURE_E_STALE;
-    TN_ASSERT(fence->in_flight == 0 || fence->flying == token);
-    if (flies) {
-        fence->flying = token;
-        fence->in_flight++;
-    }
-    return 0;
-}
-
-int tn_gate_enter(struct tn_gate_fences *fences, const char *resource, uint64_t token,
-                  tenure_ns timeout, struct tn_gate_fence **ret_fence, uint64_t *ret_highest)
-{
-    struct tn_gate_fence *fence = NULL;
-
-    (void)pthread_mutex_lock(&fences->mutex);
-    int rc = move_up(fences, resource, token, &fence);
-    if (rc == 0)
-        rc = enter(fences, fence, token, timeout, ret_fence != NULL);
+    TN_ASSERT(len <= TN_NAME_MAX);
+    if (token > highest)
+        rc = move_up(fences, resource, len, token, &fence);
     *ret_highest = fence != NULL ? fence->fence.highest : 0;
-    (void)pthread_mutex_unlock(&fences->mutex);
-    if (rc == 0 && ret_fence != NULL)
+    if (rc == 0)
         *ret_fence = fence;
     return rc;
 }
 
-void tn_gate_leave(struct tn_gate_fences *fences, struct tn_gate_fence *fence)
+bool tn_gate_is_clear(const struct tn_gate_fence *fence, uint64_t token)
 {
-    (void)pthread_mutex_lock(&fences->mutex);
-    TN_ASSERT(fence->in_flight > 0);
-    if (--fence->in_flight == 0)
-        (void)pthread_cond_broadcast(&fences->landed);
-    (void)pthread_mutex_unlock(&fences->mutex);
+    return fence->in_flight == 0 || fence->flying >= token;
 }
 
-uint64_t tn_gate_highest(struct tn_gate_fences *fences, const char *resource)
+void tn_gate_enter(struct tn_gate_fence *fence, uint64_t token)
 {
-    (void)pthread_mutex_lock(&fences->mutex);
-    const struct tn_gate_fence *fence = find(fences, resource);
-    uint64_t highest = fence != NULL ? fence->fence.highest : 0;
-    (void)pthread_mutex_unlock(&fences->mutex);
-    return highest;
+    TN_ASSERT(token == fence->fence.highest);
+    TN_ASSERT(fence->in_flight == 0 || fence->flying == token);
+    fence->flying = token;
+    fence->in_flight++;
+}
+
+void tn_gate_leave(struct tn_gate_fence *fence, struct tn_gate_wait **ret_waiting)
+{
+    TN_ASSERT(fence->in_flight > 0);
+    if (--fence->in_flight > 0 || fence->waiting == NULL)
+        return;
+    *ret_waiting = fence->waiting;
+    fence->waiting->link = ret_waiting;
+    fence->waiting = NULL;
+}
+
+void tn_gate_wait(struct tn_gate_fence *fence, struct tn_gate_wait *wait)
+{
+    struct tn_gate_wait **link = &fence->waiting;
+
+    while (*link != NULL)
+        link = &(*link)->next;
+    *wait = (struct tn_gate_wait) { .link = link };
+    *link = wait;
+}
+
+void tn_gate_wait_end(struct tn_gate_wait *wait)
+{
+    if (wait->link == NULL)
+        return;
+    *wait->link = wait->next;
+    if (wait->next != NULL)
+        wait->next->link = wait->link;
+    *wait = (struct tn_gate_wait) { NULL, NULL };
+}
+
+uint64_t tn_gate_highest(struct tn_gate_fences *fences, const char *resource, size_t len)
+{
+    const struct tn_gate_fence *fence = find(fences, resource, len);
+
+    return fence != NULL ? fence->fence.highest : 0;
 }
 
 void tn_gate_list(struct tn_gate_fences *fences, tn_fence_each each, void *arg)
 {
-    (void)pthread_mutex_lock(&fences->mutex);
     for (size_t i = 0; i < BUCKETS; i++) {
         for (const struct tn_gate_fence *fence = fences->buckets[i]; fence != NULL;
              fence = fence->next)
             each(arg, fence->resource, fence->fence.highest);
     }
-    (void)pthread_mutex_unlock(&fences->mutex);
 }

@@ -10,11 +10,11 @@
  *     PUT /.tenure/fence/RESOURCE  raise to Fence-Token; 200 only when nothing older is in flight
  *     GET /.tenure/fence/RESOURCE  where it stands
  *     GET /.tenure/fences          all fences
- *     ANY /.tenure/auth            for nginx's auth_request: 204, or 403 with the status that was
+ *     ANY /.tenure/auth            for nginx's auth_request: 200, or 403 with the status that was
  *                                  meant in Fence-Status, because nginx knows only 401 and 403
  *     GET /.tenure/healthz         200
  *
- * Threads: one per connection, of its own. Needs libmicrohttpd. */
+ * Threads: the caller's, one. */
 #ifndef TN_GATE_GATE_H
 #define TN_GATE_GATE_H
 
@@ -39,12 +39,16 @@ struct tn_gate_options {
 
 struct tn_gate;
 
-/* Starts to serve. The options' texts must live as long. Errors as in receivers/target.h. */
+/* Opens the fences and listens. The options' texts must live as long. Errors as in
+ * receivers/target.h. */
 TENURE_MUST_USE int tn_gate_open(const struct tn_gate_options *options, struct tn_gate **ret_gate,
                                  struct tn_text *reterr);
 
 /* Where it listens. */
 int tn_gate_port(const struct tn_gate *gate);
+
+/* Serves until SIGTERM or SIGINT. */
+void tn_gate_run(struct tn_gate *gate);
 
 /* Takes NULL. Ends the connections. */
 void tn_gate_close(struct tn_gate *gate);

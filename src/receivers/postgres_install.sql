@@ -18,9 +18,9 @@
 -- advisory locks, because sharing a row's lock would be a write to the row.
 --
 -- Isolation levels: at READ COMMITTED the look is one at the newest row. At REPEATABLE READ and
--- SERIALIZABLE it would be one at the past, so the row itself is locked FOR SHARE: if it has changed
--- since the transaction's snapshot, that is an error of serialization (40001), and nothing of the
--- transaction is kept; tried again, it is stale.
+-- SERIALIZABLE it would be one at the past, so the row itself is locked FOR SHARE: if it has
+-- changed since the transaction's snapshot, that is an error of serialization (40001), and nothing
+-- of the transaction is kept; tried again, it is stale.
 --
 -- SQLSTATE TN080: the token is stale, a later holder exists. Do not retry.
 -- SQLSTATE TN064: there is no token, or none that can exist.
@@ -161,14 +161,14 @@ BEGIN
 END
 $$;
 
--- Admit a token and present it for the rest of the transaction, to the tables that ask for it. Always
--- true, or an exception.
+-- Admit a token and present it for the rest of the transaction, to the tables that ask for it.
+-- Always true, or an exception.
 --
 -- This and check_write are called for every write. So they do without a search_path of their own,
 -- which is costly, and name the schema of every function and operator instead: nobody can slip in
--- another one. The common case, what this session was admitted with before, is one lock and one look
--- at the row; these are two statements, so that the second sees what was committed while the first
--- waited. That the session says it has seen the token is only a hint: a fence never goes back.
+-- another one. The common case, what this session was admitted with before, is one lock and one
+-- look at the row; these are two statements, so that the second sees what was committed while the
+-- first waited. That the session says it has seen the token is a hint: a fence never goes back.
 CREATE OR REPLACE FUNCTION tenure_fence.admit(resource text, token numeric)
 RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
 DECLARE

@@ -1,4 +1,4 @@
-/* http.c - reading the answers of an HTTP/1.1 server, strictly.
+/* http.c - reading the messages of HTTP/1.1, strictly.
  *
  * A head is read when all of it is there: heads are short, and reading a line twice costs less than
  * keeping state. Chunks come in any pieces, so they are a state machine over bytes. */
@@ -16,11 +16,11 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* The characters of a field's name (RFC 9110, 5.6.2). */
+/* The characters of a field's name and of a method (RFC 9110, 5.6.2). */
 static bool is_token(char c)
 {
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+    return (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || is_digit(c) ||
+           (c != '\0' && strchr("!#$%&'*+.^_`|~", c) != NULL);
 }
 
 bool tn_http_is(const struct tn_http_slice *slice, const char *text)
@@ -74,6 +74,28 @@ static bool read_status(const char *line, size_t len, struct tn_http_head *head)
     return head->status >= 100;
 }
 
+/* "GET /path HTTP/1.1" */
+static bool read_request_line(const char *line, size_t len, struct tn_http_head *head)
+{
+    size_t method = 0;
+
+    while (method < len && is_token(line[method]))
+        method++;
+    if (method == 0 || len < method + 11 || line[method] != ' ')
+        return false;
+    const char *version = line + len - 9;
+    if (memcmp(version, " HTTP/1.", 8) != 0 || (version[8] != '0' && version[8] != '1'))
+        return false;
+    head->method = (struct tn_http_slice) { line, method };
+    head->target = (struct tn_http_slice) { line + method + 1, len - method - 10 };
+    head->keep_alive = version[8] == '1';
+    for (size_t i = 0; i < head->target.len; i++) {
+        if (head->target.bytes[i] <= ' ' || head->target.bytes[i] > '~')
+            return false;
+    }
+    return true;
+}
+
 static bool read_field(const char *line, size_t len, struct tn_http_head *head)
 {
     size_t name = 0;
@@ -107,21 +129,20 @@ static bool read_length(const struct tn_http_slice *value, uint64_t *ret_length)
     return true;
 }
 
-/* Where the body ends (RFC 9112, 6.3). Two lengths, or a length and chunks, are refused. */
-static bool find_body(struct tn_http_head *head, bool to_head)
+/* The fields that say where the body ends (RFC 9112, 6.3) and whether the connection does. Two
+ * lengths, or a length and chunks, are refused. */
+static bool read_framing(struct tn_http_head *head)
 {
-    bool has_length = false;
     bool has_coding = false;
 
-    head->body = TN_HTTP_UNTIL_CLOSE;
+    head->has_length = false;
     for (size_t i = 0; i < head->count; i++) {
         const struct tn_http_field *field = &head->fields[i];
 
         if (tn_http_is(&field->name, "content-length")) {
-            if (has_length || !read_length(&field->value, &head->length))
+            if (head->has_length || !read_length(&field->value, &head->length))
                 return false;
-            has_length = true;
-            head->body = TN_HTTP_LENGTH;
+            head->has_length = true;
         } else if (tn_http_is(&field->name, "transfer-encoding")) {
             if (has_coding || !tn_http_is(&field->value, "chunked"))
                 return false;
@@ -130,20 +151,28 @@ static bool find_body(struct tn_http_head *head, bool to_head)
             head->keep_alive = false;
         }
     }
-    if (has_length && has_coding)
+    head->body = has_coding ? TN_HTTP_CHUNKED : head->has_length ? TN_HTTP_LENGTH : TN_HTTP_NO_BODY;
+    return !(head->has_length && has_coding);
+}
+
+static bool find_answer_body(struct tn_http_head *head, bool to_head)
+{
+    if (!read_framing(head))
         return false;
-    if (has_coding)
-        head->body = TN_HTTP_CHUNKED;
-    if (to_head || head->status < 200 || head->status == 204 || head->status == 304)
+    if (to_head || head->status < 200 || head->status == 204 || head->status == 304) {
         head->body = TN_HTTP_NO_BODY;
-    if (head->body == TN_HTTP_UNTIL_CLOSE)
+    } else if (head->body == TN_HTTP_NO_BODY) {
+        head->body = TN_HTTP_UNTIL_CLOSE;
         head->keep_alive = false;
+    }
     return true;
 }
 
-int64_t tn_http_read(const char *bytes, size_t len, bool to_head, struct tn_http_head *ret_head)
+/* The lines of a head, the first by @read_first. */
+static int64_t read_lines(const char *bytes, size_t len,
+                          bool (*read_first)(const char *, size_t, struct tn_http_head *),
+                          struct tn_http_head *head)
 {
-    struct tn_http_head *head = ret_head;
     size_t start = 0;
     size_t end = len < TN_HTTP_HEAD_MAX ? len : TN_HTTP_HEAD_MAX;
 
@@ -154,15 +183,29 @@ int64_t tn_http_read(const char *bytes, size_t len, bool to_head, struct tn_http
         if (bytes[i] != '\r')
             continue;
         if (i == start && start > 0)
-            return find_body(head, to_head) ? (int64_t)i + 2 : TENURE_E_INVALID;
+            return (int64_t)i + 2;
         bool good =
-            start == 0 ? read_status(bytes, i, head) : read_field(bytes + start, i - start, head);
+            start == 0 ? read_first(bytes, i, head) : read_field(bytes + start, i - start, head);
         if (!good)
             return TENURE_E_INVALID;
         start = i + 2;
         i++;
     }
     return len >= TN_HTTP_HEAD_MAX ? TENURE_E_FULL : 0;
+}
+
+int64_t tn_http_read(const char *bytes, size_t len, bool to_head, struct tn_http_head *ret_head)
+{
+    int64_t end = read_lines(bytes, len, read_status, ret_head);
+
+    return end <= 0 || find_answer_body(ret_head, to_head) ? end : TENURE_E_INVALID;
+}
+
+int64_t tn_http_read_request(const char *bytes, size_t len, struct tn_http_head *ret_head)
+{
+    int64_t end = read_lines(bytes, len, read_request_line, ret_head);
+
+    return end <= 0 || read_framing(ret_head) ? end : TENURE_E_INVALID;
 }
 
 /* --- Chunks --------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* http.h - the answers of an HTTP/1.1 server, for a client: bytes in, an answer out. No I/O.
+/* http.h - the messages of HTTP/1.1, for a client and for a server: bytes in, a head out. No I/O.
  *
  * Strict: what RFC 9112 lets a reader mend is refused instead, because two readers that mend
- * differently disagree on where an answer ends.
+ * differently disagree on where a message ends.
  * Threads: one at a time per struct. Memory: the caller's, nothing allocated. */
 #ifndef TN_WIRE_HTTP_H
 #define TN_WIRE_HTTP_H
@@ -32,10 +32,12 @@ enum tn_http_body {
 };
 
 struct tn_http_head {
-    unsigned status;
-    bool keep_alive; /* The connection can be used again. */
+    unsigned status;                     /* Of an answer. */
+    struct tn_http_slice method, target; /* Of a request. */
+    bool keep_alive;                     /* The connection can be used again. */
+    bool has_length;                     /* There is a Content-Length; also without a body. */
     enum tn_http_body body;
-    uint64_t length; /* LENGTH. */
+    uint64_t length; /* If @has_length. */
     size_t count;
     struct tn_http_field fields[TN_HTTP_FIELDS_MAX];
 };
@@ -44,6 +46,10 @@ struct tn_http_head {
  * line; 0 when more bytes are needed; TENURE_E_INVALID or TENURE_E_FULL when it is no answer. */
 TENURE_MUST_USE int64_t tn_http_read(const char *bytes, size_t len, bool to_head,
                                      struct tn_http_head *ret_head);
+
+/* The same for a request, whose body is NO_BODY, LENGTH or CHUNKED. */
+TENURE_MUST_USE int64_t tn_http_read_request(const char *bytes, size_t len,
+                                             struct tn_http_head *ret_head);
 
 /* Whether @slice is @text, in whatever case; @text in small letters. */
 bool tn_http_is(const struct tn_http_slice *slice, const char *text);

@@ -24,8 +24,6 @@ skip_all() {
     t_done
 }
 command -v curl >/dev/null || skip_all "curl is not installed; tools/deps servers installs it"
-"$tenure" gate --fences "$t_dir/probe.db" --listen 127.0.0.1:99999 2>&1 |
-    grep -q "not in this build" && skip_all "tenure was built without libmicrohttpd"
 
 log=$t_dir/log
 : >"$log"
@@ -124,6 +122,39 @@ gives 201
 t_check "both whole" [ "$(grep -c "^POST /orders/large 34 $(head -c 2900 "$t_dir/large")" "$log")" \
     -eq 2 ]
 
+# raw TEXT: as it is, until the gate has closed the connection.
+raw() {
+    timeout 20 bash -c 'exec 5<>"/dev/tcp/127.0.0.1/$1" && printf "$2" >&5 && cat <&5' raw \
+        "${gate##*:}" "$1" >"$t_dir/body" 2>/dev/null
+    code=$(sed -n '1s/^HTTP.1.1 \([0-9]*\).*/\1/p' "$t_dir/body")
+}
+
+t_case "requests in a row are answered in a row"
+: >"$log"
+one='POST /row HTTP/1.1\r\nHost: g\r\nFence-Token: 5\r\nContent-Length: 1\r\n'
+raw "$one\r\na$one\r\nb${one}Connection: close\r\n\r\nc"
+t_check "three answers" [ "$(grep -c '^HTTP/1.1 201' "$t_dir/body")" -eq 3 ]
+t_check "in order" [ "$(cut -d ' ' -f 4 "$log" | tr '\n' ' ')" = "a b c " ]
+
+t_case "what is not HTTP is refused, and nothing goes further"
+: >"$log"
+for bad in 'hello\r\n\r\n' 'POST /a HTTP/1.1\nFence-Token: 5\n\n' \
+    "${one}Content-Length: 1\r\n\r\na" "${one}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" \
+    'POST http://x/a HTTP/1.1\r\nFence-Token: 5\r\nConnection: close\r\n\r\n'; do
+    raw "$bad"
+    gives 400
+done
+raw "POST /$(printf '%040000d' 1) HTTP/1.1\r\n\r\n"
+gives 431
+raw 'POST /a HTTP/1.1\r\nFence-Token: 5\r\nContent-Length: 16777217\r\n\r\n'
+gives 413
+reached 0
+
+t_case "fields of one connection go no further"
+raw "${one}Connection: close, Fence-Token\r\n\r\na"
+gives 201
+t_check "the server saw no token" grep -qx 'POST /row - a' "$log"
+
 t_case "a successor waits for what is in flight, and shuts out the rest"
 : >"$log"
 curl -s -m 20 -o "$t_dir/held" -X POST -d old -H 'Fence-Token: 40' "$gate/job/hold" &
@@ -144,6 +175,22 @@ t_check "the raise succeeds" [ $? -eq 0 ]
 send POST /job -d new -H 'Fence-Token: 41'
 gives 201
 t_check "in order" [ "$(cut -d ' ' -f 3 "$log" | tr '\n' ' ')" = "40 41 " ]
+
+t_case "who hangs up is in flight until the server has answered"
+rm -f "$log.go"
+: >"$log"
+curl -s -m 20 -X POST -d old -H 'Fence-Token: 50' "$gate/gone/hold" &
+held=$!
+t_check "in flight" until_true 5 stands gone 50
+kill -KILL $held
+wait $held 2>/dev/null
+t_run "$tenure" fence raise --at "$gate" gone 51 --timeout 300ms
+failed 69 "it may have happened"
+reached 0
+: >"$log.go"
+t_run "$tenure" fence raise --at "$gate" gone 51
+t_ends 0
+t_check "what was in flight" grep -qx 'POST /gone/hold 50 old' "$log"
 
 t_case "stopped and started, it remembers; a server that is too slow is a 504"
 rm -f "$log.go"

@@ -1,4 +1,4 @@
-/* http_fuzz.c - whatever a server answers, its head ends in one place, and so do its chunks.
+/* http_fuzz.c - whatever is said, a head ends in one place, and so do chunks.
  *
  * The first byte says how the rest is cut into pieces. A head must not end in any piece that is
  * shorter than where it ends; its fields must lie inside it. Chunks read piece by piece must give
@@ -12,20 +12,29 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_head(const char *bytes, size_t size, bool to_head)
+enum kind { ANSWER, ANSWER_TO_HEAD, REQUEST };
+
+static int64_t read_head(enum kind kind, const char *bytes, size_t size, struct tn_http_head *head)
+{
+    return kind == REQUEST ? tn_http_read_request(bytes, size, head)
+                           : tn_http_read(bytes, size, kind == ANSWER_TO_HEAD, head);
+}
+
+static void check_head(enum kind kind, const char *bytes, size_t size)
 {
     static struct tn_http_head head;
 
-    int64_t len = tn_http_read(bytes, size, to_head, &head);
+    int64_t len = read_head(kind, bytes, size, &head);
     TN_ASSERT(len <= (int64_t)size);
     if (len <= 0)
         return;
+    TN_ASSERT(kind != REQUEST || head.body != TN_HTTP_UNTIL_CLOSE);
     for (size_t i = 0; i < head.count; i++) {
         TN_ASSERT(head.fields[i].name.bytes >= bytes);
         TN_ASSERT(head.fields[i].value.bytes + head.fields[i].value.len <= bytes + len);
     }
     for (size_t i = 0; i < (size_t)len; i++)
-        TN_ASSERT(tn_http_read(bytes, i, to_head, &head) == 0);
+        TN_ASSERT(read_head(kind, bytes, i, &head) == 0);
 }
 
 /* The sum stands for the content. */
@@ -65,13 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     size_t step = 1 + data[0] % 16;
-    bool to_head = data[0] >= 128;
+    enum kind kind = (enum kind)(data[0] / 16 % 3);
     data++;
     size--;
     char *copy = malloc(size);
     TN_ASSERT(copy != NULL);
     memcpy(copy, data, size);
-    check_head(copy, size, to_head);
+    check_head(kind, copy, size);
     free(copy);
     int64_t whole = read_chunks(data, size, size, &whole_sum);
     int64_t pieces = read_chunks(data, size, step, &pieces_sum);

@@ -92,7 +92,7 @@ static bool prepare(char *why, size_t size)
                                 "--timeout", "60s",       NULL };
     gate = start(arguments, &port);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
-    (void)snprintf(why, size, "the gate does not start; was it built with libmicrohttpd?");
+    (void)snprintf(why, size, "the gate does not start");
     return port != 0;
 }
 

@@ -1,4 +1,4 @@
-/* http_test.c - the answers of an HTTP server: where they end, and which are none. */
+/* http_test.c - the messages of HTTP: where they end, and which are none. */
 #include "tests/harness/test.h"
 
 #include <stdio.h>
@@ -33,6 +33,64 @@ TEST(a_head_is_read_with_its_fields)
     CHECK(tn_http_is(&head.fields[1].name, "fence-highest"));
     CHECK_EQ_U64(head.fields[1].value.len, 2);
     CHECK_EQ_U64(head.fields[2].value.len, 0);
+}
+
+/* The length of a request's head, when each shorter piece says "more". */
+static int64_t requests(const char *text)
+{
+    int64_t rc = tn_http_read_request(text, strlen(text), &head);
+
+    for (size_t len = 0; rc > 0 && len < (size_t)rc; len++)
+        CHECK_EQ_I64(tn_http_read_request(text, len, &head), 0);
+    return tn_http_read_request(text, strlen(text), &head);
+}
+
+TEST(a_request_is_read_with_its_fields)
+{
+    const char *text = "PUT /a?b=%20 HTTP/1.1\r\nFence-Token: 34\r\nContent-Length: 2\r\n\r\nhi";
+
+    CHECK_EQ_I64(requests(text), (int64_t)strlen(text) - 2);
+    CHECK(head.method.len == 3 && memcmp(head.method.bytes, "PUT", 3) == 0);
+    CHECK(head.target.len == 8 && memcmp(head.target.bytes, "/a?b=%20", 8) == 0);
+    CHECK(head.keep_alive);
+    CHECK_EQ_I64(head.body, TN_HTTP_LENGTH);
+    CHECK_EQ_U64(head.length, 2);
+    CHECK_EQ_U64(head.count, 2);
+    CHECK(requests("GET / HTTP/1.1\r\n\r\n") > 0);
+    CHECK_EQ_I64(head.body, TN_HTTP_NO_BODY);
+    CHECK(requests("GET / HTTP/1.0\r\n\r\n") > 0);
+    CHECK(!head.keep_alive);
+    CHECK(requests("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n") >
+          0);
+    CHECK_EQ_I64(head.body, TN_HTTP_CHUNKED);
+    CHECK(!head.keep_alive);
+}
+
+TEST(what_is_no_request_is_refused)
+{
+    static const char *const bad[] = {
+        "GET  / HTTP/1.1\r\n\r\n",
+        "GET /a b HTTP/1.1\r\n\r\n",
+        "GET /\t HTTP/1.1\r\n\r\n",
+        "GET /\x80 HTTP/1.1\r\n\r\n",
+        "GET / HTTP/2.0\r\n\r\n",
+        "GET / HTTP/1.2\r\n\r\n",
+        "GET /\r\n\r\n",
+        "GET HTTP/1.1\r\n\r\n",
+        " GET / HTTP/1.1\r\n\r\n",
+        "(GET) / HTTP/1.1\r\n\r\n",
+        "\r\nGET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_EQ_I64(tn_http_read_request(bad[i], strlen(bad[i]), &head), TENURE_E_INVALID);
 }
 
 TEST(where_the_body_ends)

@@ -1,0 +1,759 @@
+/* client.c - requests to the gate: what they claim, what the fence says, what is answered.
+ *
+ * Happy path: a request arrives whole; its resource and token are read; the fence lets it in, at
+ * once or when older requests have ended; it is sent on; the answer comes back; the fence is told
+ * that it has landed, and the next request is read. What can fail: the client's request (4xx), the
+ * fence's disk (503), the server (502, 504). Who hangs up in the middle is in flight all the same,
+ * until the server has answered. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/time.h"
+#include "base/token.h"
+#include "gate/inner.h"
+
+enum {
+    IDLE_MS = 60000,
+    LEAVING_MS = 2000,
+    AHEAD_MAX = 64 << 10, /* Of requests behind the one that is being answered. */
+};
+
+static struct tn_client *client_of(struct tn_link *link)
+{
+    return (struct tn_client *)link;
+}
+
+static void set_deadline(struct tn_client *client, uint64_t ms)
+{
+    client->deadline = uv_now(&client->gate->loop) + ms;
+}
+
+static void set_state(struct tn_client *client, enum tn_client_state state)
+{
+    client->state = state;
+    set_deadline(client, state == TN_CLIENT_WAITING || state == TN_CLIENT_ASKING
+                             ? (uint64_t)(client->gate->options.timeout / TN_MS(1))
+                         : state == TN_CLIENT_LEAVING ? LEAVING_MS
+                                                      : IDLE_MS);
+}
+
+static bool is_method(const struct tn_http_head *head, const char *method)
+{
+    return head->method.len == strlen(method) &&
+           memcmp(head->method.bytes, method, head->method.len) == 0;
+}
+
+/* --- Messages ------------------------------------------------------------------------------- */
+
+int tn_gate_body(struct tn_link *link, const struct tn_http_head *head, size_t head_len, size_t max,
+                 struct tn_body *body)
+{
+    size_t there = link->in_len - head_len;
+    size_t data;
+    bool done;
+
+    switch (head->body) {
+    case TN_HTTP_NO_BODY:
+        return 1;
+    case TN_HTTP_LENGTH:
+        if (head->length > max)
+            return TENURE_E_FULL;
+        body->len = (size_t)head->length;
+        return there >= body->len ? 1 : 0;
+    case TN_HTTP_CHUNKED: {
+        char *fresh = link->in + head_len + body->len;
+        size_t len = there - body->len;
+        int64_t used = tn_http_unchunk(&body->chunks, fresh, len, &data, &done);
+        if (used < 0)
+            return TENURE_E_INVALID;
+        memmove(fresh + data, fresh + used, len - (size_t)used);
+        link->in_len -= (size_t)used - data;
+        body->len += data;
+        return body->len > max ? TENURE_E_FULL : done;
+    }
+    case TN_HTTP_UNTIL_CLOSE:
+    default:
+        body->len = there;
+        return there > max ? TENURE_E_FULL : 0;
+    }
+}
+
+/* Fields that belong to one connection, or that we write ourselves (RFC 9110, 7.6.1). */
+static bool is_own(const struct tn_http_slice *name)
+{
+    static const char *const names[] = {
+        "connection",        "keep-alive",     "proxy-connection", "te",     "trailer",
+        "transfer-encoding", "content-length", "upgrade",          "expect", "proxy-authorization"
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (tn_http_is(name, names[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a field Connection names it, as one that goes no further. */
+static bool is_listed(const struct tn_http_head *head, const struct tn_http_slice *name)
+{
+    char small[128];
+
+    if (name->len >= sizeof small)
+        return false;
+    for (size_t i = 0; i < name->len; i++) {
+        char c = name->bytes[i];
+        small[i] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    }
+    small[name->len] = '\0';
+    for (size_t i = 0; i < head->count; i++) {
+        if (tn_http_is(&head->fields[i].name, "connection") &&
+            tn_http_has(&head->fields[i].value, small))
+            return true;
+    }
+    return false;
+}
+
+void tn_gate_copy_fields(struct tn_text *text, const struct tn_http_head *head)
+{
+    bool lists = false;
+
+    for (size_t i = 0; i < head->count; i++)
+        lists = lists || tn_http_is(&head->fields[i].name, "connection");
+    for (size_t i = 0; i < head->count; i++) {
+        const struct tn_http_field *field = &head->fields[i];
+
+        if (is_own(&field->name) || (lists && is_listed(head, &field->name)))
+            continue;
+        tn_text_add_bytes(text, field->name.bytes, field->name.len);
+        tn_text_add_bytes(text, ": ", 2);
+        tn_text_add_bytes(text, field->value.bytes, field->value.len);
+        tn_text_add_bytes(text, "\r\n", 2);
+    }
+}
+
+/* --- Answers -------------------------------------------------------------------------------- */
+
+/* The request is answered and the answer is out: the next one is at the front. */
+static void turn(struct tn_client *client)
+{
+    tn_link_take(&client->link, client->head_len + client->body.len);
+    client->head_len = 0;
+    client->body = (struct tn_body) { .len = 0 };
+    client->continued = false;
+    set_state(client, client->keep_alive ? TN_CLIENT_READING : TN_CLIENT_LEAVING);
+    if (client->link.broken || (!client->keep_alive && client->ended)) {
+        tn_link_close(&client->link);
+    } else if (!client->keep_alive) {
+        tn_link_finish(&client->link);
+        (void)tn_link_hear(&client->link);
+    }
+}
+
+/* What was built at @out. */
+static void send_answer(struct tn_client *client)
+{
+    set_state(client, TN_CLIENT_ANSWERING);
+    if (tn_link_send(&client->link))
+        turn(client);
+}
+
+static const char *reason_of(unsigned status)
+{
+    static const struct {
+        unsigned status;
+        const char *text;
+    } reasons[] = {
+        { 200, "OK" },
+        { 400, "Bad Request" },
+        { 403, "Forbidden" },
+        { 404, "Not Found" },
+        { 405, "Method Not Allowed" },
+        { 412, "Precondition Failed" },
+        { 413, "Content Too Large" },
+        { 428, "Precondition Required" },
+        { 431, "Request Header Fields Too Large" },
+        { 502, "Bad Gateway" },
+        { 503, "Service Unavailable" },
+        { 504, "Gateway Timeout" },
+        { 507, "Insufficient Storage" },
+    };
+
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].status == status)
+            return reasons[i].text;
+    }
+    return "";
+}
+
+/* With a status field the status is told there, and 403 in its place. */
+static void answer(struct tn_client *client, unsigned status, const uint64_t *highest,
+                   const char *body, size_t len)
+{
+    char *room = tn_link_room(&client->link, len + 512);
+    bool hidden = client->status_field != NULL && status >= 300;
+    unsigned shown = hidden ? 403 : status;
+    struct tn_text text;
+
+    if (room == NULL || client->link.sending) {
+        tn_link_close(&client->link);
+        return;
+    }
+    tn_text_init(&text, room, len + 512);
+    tn_text_addf(&text, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n", shown,
+                 reason_of(shown));
+    tn_text_addf(&text, "Cache-Control: no-store\r\nContent-Length: %zu\r\n", len);
+    if (highest != NULL)
+        tn_text_addf(&text, "Fence-Highest: %" PRIu64 "\r\n", *highest);
+    if (hidden)
+        tn_text_addf(&text, "%s: %u\r\n", client->status_field, status);
+    tn_text_add(&text, client->keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
+    tn_text_add_bytes(&text, body, client->to_head ? 0 : len);
+    client->link.out_len += text.len;
+    send_answer(client);
+}
+
+static void refuse(struct tn_client *client, unsigned status, const char *why)
+{
+    char body[512];
+    struct tn_text text;
+
+    tn_text_init(&text, body, sizeof body);
+    tn_text_add(&text, "{\"error\":");
+    tn_json_string(&text, why, strlen(why));
+    tn_text_add(&text, "}\n");
+    answer(client, status, NULL, body, text.len);
+}
+
+/* What the fence says about the token. */
+static void tell(struct tn_client *client, int rc, uint64_t highest)
+{
+    char body[512];
+    struct tn_text text;
+
+    if (rc < 0 && rc != TENURE_E_STALE) {
+        refuse(client, rc == TENURE_E_FULL ? 507 : 503,
+               rc == TENURE_E_TIMEOUT ? "older requests did not end in time" : tenure_strerror(rc));
+        return;
+    }
+    tn_text_init(&text, body, sizeof body);
+    tn_text_addf(&text,
+                 "{\"admitted\":%s,\"resource\":\"%s\",\"token\":%" PRIu64 ",\"highest\":%" PRIu64
+                 "}\n",
+                 rc == 0 ? "true" : "false", client->claim.resource, client->claim.token, highest);
+    answer(client, rc == 0 ? 200 : 412, &highest, body, text.len);
+}
+
+/* --- What a request claims ------------------------------------------------------------------- */
+
+/* The only field of that name, or NULL; *@ret_count says how many there are. */
+static const struct tn_http_slice *field_of(const struct tn_http_head *head, const char *name,
+                                            unsigned *ret_count)
+{
+    const struct tn_http_slice *found = NULL;
+
+    *ret_count = 0;
+    for (size_t i = 0; i < head->count; i++) {
+        if (tn_http_is(&head->fields[i].name, name)) {
+            found = &head->fields[i].value;
+            ++*ret_count;
+        }
+    }
+    return *ret_count == 1 ? found : NULL;
+}
+
+/* 0, or the status to refuse with; then *@ret_why. */
+static unsigned read_token(const struct tn_http_head *head, struct tn_claim *claim,
+                           const char **ret_why)
+{
+    unsigned count;
+    char digits[TN_TOKEN_TEXT];
+    const struct tn_http_slice *value = field_of(head, "fence-token", &count);
+
+    *ret_why = "the field Fence-Token is missing";
+    if (count == 0)
+        return 428;
+    *ret_why = "the field Fence-Token is there more than once";
+    if (count > 1)
+        return 400;
+    *ret_why = "Fence-Token is not a whole number from 1 to 18446744073709551615";
+    if (value->len >= sizeof digits)
+        return 400;
+    memcpy(digits, value->bytes, value->len);
+    digits[value->len] = '\0';
+    return tn_u64_parse(digits, &claim->token) == 0 && claim->token > 0 ? 0 : 400;
+}
+
+static unsigned set_resource(struct tn_claim *claim, const char *name, size_t len,
+                             const char **ret_why)
+{
+    if (tn_name_check(name, len, ret_why) < 0)
+        return 400;
+    memcpy(claim->resource, name, len);
+    claim->resource[len] = '\0';
+    claim->len = len;
+    return 0;
+}
+
+/* Of a path that begins with a slash, or is none. */
+static unsigned set_from_path(struct tn_claim *claim, const struct tn_http_slice *path,
+                              const char **ret_why)
+{
+    size_t end = 1;
+
+    while (end < path->len && path->bytes[end] != '/' && path->bytes[end] != '?')
+        end++;
+    bool is_path = path->len > 0 && path->bytes[0] == '/';
+    return set_resource(claim, path->bytes + 1, is_path ? end - 1 : 0, ret_why);
+}
+
+static unsigned read_claim(struct tn_client *client, const struct tn_http_slice *path,
+                           const char **ret_why)
+{
+    const struct tn_gate_options *options = &client->gate->options;
+    const struct tn_http_head *head = &client->gate->head;
+    struct tn_claim *claim = &client->claim;
+    unsigned status, count;
+
+    if (options->resource != NULL) {
+        status = set_resource(claim, options->resource, strlen(options->resource), ret_why);
+    } else if (options->by == TN_GATE_BY_PATH) {
+        status = set_from_path(claim, path, ret_why);
+    } else {
+        const struct tn_http_slice *value = field_of(head, "fence-resource", &count);
+        *ret_why = "the field Fence-Resource is needed, once";
+        status = count == 0      ? 428
+                 : value == NULL ? 400
+                                 : set_resource(claim, value->bytes, value->len, ret_why);
+    }
+    return status != 0 ? status : read_token(head, claim, ret_why);
+}
+
+static const char no_server[] = "there is no connection to the server";
+
+/* --- Passing the fence ----------------------------------------------------------------------- */
+
+/* A raise, or a question: nothing older is in flight. */
+static bool agree(struct tn_client *client)
+{
+    tell(client, 0, client->claim.token);
+    return true;
+}
+
+static bool ask_server(struct tn_client *client)
+{
+    set_state(client, TN_CLIENT_ASKING);
+    return tn_upstream_ask(client);
+}
+
+static void leave(struct tn_client *client);
+
+static bool forward(struct tn_client *client)
+{
+    tn_gate_enter(client->fence, client->claim.token);
+    if (ask_server(client))
+        return true;
+    leave(client);
+    return false;
+}
+
+/* Past the fence, now or when the way is clear. */
+static void pass(struct tn_client *client, bool (*when_clear)(struct tn_client *))
+{
+    const struct tn_claim *claim = &client->claim;
+    struct tn_gate_fence *fence = NULL;
+    uint64_t highest;
+
+    int rc = tn_gate_admit(client->gate->fences, claim->resource, claim->len, claim->token, &fence,
+                           &highest);
+    client->fence = when_clear == forward ? fence : NULL;
+    client->when_clear = when_clear;
+    if (rc < 0) {
+        tell(client, rc, highest);
+    } else if (!tn_gate_is_clear(fence, claim->token)) {
+        set_state(client, TN_CLIENT_WAITING);
+        tn_gate_wait(fence, &client->wait);
+    } else if (!when_clear(client)) {
+        refuse(client, 502, no_server);
+    }
+}
+
+static void read_on(struct tn_client *client);
+
+/* Those who waited for this one are let in, or told that somebody later came. Their requests are
+ * still at the front of their buffers. */
+static void leave(struct tn_client *client)
+{
+    struct tn_gate_wait *waiting = NULL;
+
+    if (client->fence == NULL)
+        return;
+    tn_gate_leave(client->fence, &waiting);
+    client->fence = NULL;
+    while (waiting != NULL) {
+        struct tn_client *next =
+            (struct tn_client *)((char *)waiting - offsetof(struct tn_client, wait));
+
+        tn_gate_wait_end(&next->wait);
+        if (tn_http_read_request(next->link.in, next->link.in_len, &client->gate->head) > 0)
+            pass(next, next->when_clear);
+        read_on(next);
+    }
+}
+
+bool tn_client_answered(struct tn_client *client, const struct tn_http_head *head,
+                        const char *bytes, size_t head_len, size_t body_len)
+{
+    const char *line = memchr(bytes, '\r', head_len);
+    size_t size = head_len + head->count + body_len + 128;
+    char *room = tn_link_room(&client->link, size);
+    struct tn_text text;
+
+    client->upstream = NULL;
+    if (room == NULL || client->link.sending)
+        return false;
+    tn_text_init(&text, room, size);
+    tn_text_add(&text, "HTTP/1.1");
+    tn_text_add_bytes(&text, bytes + 8, (size_t)(line - bytes) - 8);
+    tn_text_add(&text, "\r\n");
+    tn_gate_copy_fields(&text, head);
+    if (head->body != TN_HTTP_NO_BODY)
+        tn_text_addf(&text, "Content-Length: %zu\r\n", body_len);
+    else if (head->has_length)
+        tn_text_addf(&text, "Content-Length: %" PRIu64 "\r\n", head->length);
+    tn_text_add(&text, client->keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
+    tn_text_add_bytes(&text, bytes + head_len, body_len);
+    client->link.out_len += text.len;
+    return true;
+}
+
+void tn_client_landed(struct tn_client *client, bool good)
+{
+    leave(client);
+    if (good)
+        send_answer(client);
+    else
+        tn_link_close(&client->link);
+    read_on(client);
+}
+
+void tn_client_failed(struct tn_client *client, unsigned status, const char *why)
+{
+    client->upstream = NULL;
+    leave(client);
+    refuse(client, status, why);
+    read_on(client);
+}
+
+/* --- Endpoints ------------------------------------------------------------------------------ */
+
+static void serve_fence(struct tn_client *client, const char *resource, size_t len)
+{
+    const struct tn_http_head *head = &client->gate->head;
+    const char *why = NULL;
+    unsigned status = set_resource(&client->claim, resource, len, &why);
+
+    if (status == 0 && is_method(head, "PUT")) {
+        status = read_token(head, &client->claim, &why);
+        if (status == 0) {
+            pass(client, agree);
+            return;
+        }
+    } else if (status == 0 && is_method(head, "GET")) {
+        char body[512];
+        uint64_t highest = tn_gate_highest(client->gate->fences, resource, len);
+        int size = snprintf(body, sizeof body, "{\"resource\":\"%s\",\"token\":%" PRIu64 "}\n",
+                            client->claim.resource, highest);
+        answer(client, 200, &highest, body, (size_t)size);
+        return;
+    }
+    refuse(client, status != 0 ? status : 405, why != NULL ? why : "PUT or GET");
+}
+
+/* nginx hands the fields of the request on; the path, if it is needed, in X-Original-URI. The gap
+ * between this answer and what nginx does then is nginx's: see docs/fencing.md. */
+static void serve_auth(struct tn_client *client)
+{
+    static const struct tn_http_slice none = { "/", 1 };
+    const char *why = NULL;
+    unsigned count;
+    const struct tn_http_slice *uri = field_of(&client->gate->head, "x-original-uri", &count);
+
+    client->status_field = "Fence-Status";
+    unsigned status = read_claim(client, uri != NULL ? uri : &none, &why);
+    if (status != 0)
+        refuse(client, status, why);
+    else
+        pass(client, agree);
+}
+
+struct listing {
+    char *buf;
+    size_t len, size;
+    bool failed;
+};
+
+static void add_fence(void *arg, const char *resource, uint64_t token)
+{
+    struct listing *listing = arg;
+
+    if (listing->size - listing->len < 400) {
+        size_t size = listing->size > 0 ? 2 * listing->size : 4096;
+        char *larger = realloc(listing->buf, size);
+        listing->failed = listing->failed || larger == NULL;
+        if (larger == NULL)
+            return;
+        listing->buf = larger;
+        listing->size = size;
+    }
+    listing->len +=
+        (size_t)snprintf(listing->buf + listing->len, 400,
+                         "{\"resource\":\"%s\",\"token\":%" PRIu64 "}\n", resource, token);
+}
+
+static void serve_list(struct tn_client *client)
+{
+    struct listing listing = { .buf = NULL };
+
+    tn_gate_list(client->gate->fences, add_fence, &listing);
+    if (listing.failed)
+        refuse(client, 503, "out of memory");
+    else
+        answer(client, 200, NULL, listing.buf != NULL ? listing.buf : "", listing.len);
+    free(listing.buf);
+}
+
+static void serve_own(struct tn_client *client, const char *rest, size_t len)
+{
+    static const char one[] = "fence/";
+    struct tn_http_slice name = { rest, len };
+
+    if (len >= sizeof one - 1 && memcmp(rest, one, sizeof one - 1) == 0)
+        serve_fence(client, rest + sizeof one - 1, len - (sizeof one - 1));
+    else if (tn_http_is(&name, "auth"))
+        serve_auth(client);
+    else if (tn_http_is(&name, "fences"))
+        serve_list(client);
+    else if (tn_http_is(&name, "healthz"))
+        answer(client, 200, NULL, "{\"ok\":true}\n", 12);
+    else
+        refuse(client, 404, "there is no such endpoint");
+}
+
+/* --- Requests ------------------------------------------------------------------------------- */
+
+static bool is_read(const struct tn_http_head *head)
+{
+    return is_method(head, "GET") || is_method(head, "HEAD") || is_method(head, "OPTIONS");
+}
+
+/* One that is whole, in the gate's head. */
+static void serve(struct tn_client *client)
+{
+    static const char own[] = "/.tenure/";
+    const struct tn_gate *gate = client->gate;
+    const struct tn_http_slice *target = &gate->head.target;
+    const char *why = NULL;
+
+    client->keep_alive = gate->head.keep_alive;
+    client->to_head = is_method(&gate->head, "HEAD");
+    client->fence = NULL;
+    client->status_field = NULL;
+    if (target->bytes[0] != '/') {
+        refuse(client, 400, "the target must be a path");
+    } else if (target->len >= sizeof own - 1 && memcmp(target->bytes, own, sizeof own - 1) == 0) {
+        serve_own(client, target->bytes + sizeof own - 1, target->len - (sizeof own - 1));
+    } else if (gate->options.upstream == NULL) {
+        refuse(client, 404, "this gate has no server behind it");
+    } else if (is_read(&gate->head) && !gate->options.all) {
+        if (!ask_server(client))
+            refuse(client, 502, no_server);
+    } else {
+        unsigned status = read_claim(client, target, &why);
+        if (status != 0)
+            refuse(client, status, why);
+        else
+            pass(client, forward);
+    }
+}
+
+/* What cannot be understood, or is too much: where the next request would begin is not known. */
+static void give_up(struct tn_client *client, unsigned status, const char *why)
+{
+    client->keep_alive = false;
+    client->to_head = false;
+    client->status_field = NULL;
+    client->head_len = client->link.in_len;
+    client->body = (struct tn_body) { .len = 0 };
+    refuse(client, status, why);
+}
+
+/* Who waits for a word before it sends the body (curl does) gets it. */
+static void encourage(struct tn_client *client)
+{
+    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    unsigned count;
+    const struct tn_http_slice *expects = field_of(&client->gate->head, "expect", &count);
+
+    if (client->continued || expects == NULL || !tn_http_is(expects, "100-continue"))
+        return;
+    client->continued = true;
+    char *room = tn_link_room(&client->link, sizeof word);
+    if (room == NULL || client->link.sending)
+        return;
+    memcpy(room, word, sizeof word - 1);
+    client->link.out_len += sizeof word - 1;
+    (void)tn_link_send(&client->link);
+}
+
+/* The request at the front, if it is whole. */
+static bool read_one(struct tn_client *client)
+{
+    struct tn_http_head *head = &client->gate->head;
+    struct tn_link *link = &client->link;
+    int64_t len = link->in_len > 0 ? tn_http_read_request(link->in, link->in_len, head) : 0;
+    int rc =
+        len > 0 ? tn_gate_body(link, head, (size_t)len, TN_GATE_BODY_MAX, &client->body) : (int)len;
+
+    if (rc == 1) {
+        client->head_len = (size_t)len;
+        serve(client);
+        return true;
+    }
+    if (rc == 0 && client->ended)
+        tn_link_close(link);
+    else if (rc == 0 && len > 0)
+        encourage(client);
+    else if (rc == TENURE_E_FULL && len > 0)
+        give_up(client, 413, "the body has more than 16 MiB");
+    else if (rc < 0)
+        give_up(client, rc == TENURE_E_FULL ? 431 : 400,
+                rc == TENURE_E_FULL ? "the fields are too long" : "this is not HTTP/1.1");
+    return false;
+}
+
+static void read_on(struct tn_client *client)
+{
+    uv_handle_t *handle = (uv_handle_t *)&client->link.tcp;
+
+    while (!uv_is_closing(handle) && client->state == TN_CLIENT_READING && read_one(client))
+        continue;
+    if (!uv_is_closing(handle) && !client->ended && client->state == TN_CLIENT_READING &&
+        !uv_is_active(handle))
+        (void)tn_link_hear(&client->link);
+}
+
+/* --- The connection -------------------------------------------------------------------------- */
+
+static void heard(struct tn_link *link)
+{
+    struct tn_client *client = client_of(link);
+
+    if (client->state == TN_CLIENT_LEAVING) {
+        link->in_len = 0;
+    } else if (client->state == TN_CLIENT_READING) {
+        set_deadline(client, IDLE_MS);
+        read_on(client);
+    } else if (link->in_len - client->head_len - client->body.len > AHEAD_MAX) {
+        tn_link_pause(link);
+    }
+}
+
+static void ended(struct tn_link *link)
+{
+    struct tn_client *client = client_of(link);
+
+    client->ended = true;
+    if (client->state == TN_CLIENT_WAITING && link->broken) {
+        tn_gate_wait_end(&client->wait);
+        tn_link_close(link);
+    } else if (client->state == TN_CLIENT_READING) {
+        read_on(client);
+    } else if (client->state == TN_CLIENT_LEAVING) {
+        tn_link_close(link);
+    }
+}
+
+static void sent(struct tn_link *link)
+{
+    struct tn_client *client = client_of(link);
+
+    if (client->state != TN_CLIENT_ANSWERING)
+        return;
+    turn(client);
+    read_on(client);
+}
+
+static void closed(struct tn_link *link)
+{
+    struct tn_client *client = client_of(link);
+
+    *client->back = client->next;
+    if (client->next != NULL)
+        client->next->back = client->back;
+    client->gate->client_count--;
+    tn_link_done(link);
+    free(client);
+}
+
+static const struct tn_link_user user = { heard, ended, sent, closed };
+
+void tn_client_begin(struct tn_gate *gate)
+{
+    struct tn_client *client = calloc(1, sizeof *client);
+
+    gate->unaccepted = client == NULL;
+    if (client == NULL ||
+        !tn_link_init(&client->link, &gate->loop, &user,
+                      (size_t)TN_GATE_BODY_MAX + 2 * TN_HTTP_HEAD_MAX + AHEAD_MAX)) {
+        free(client);
+        return;
+    }
+    client->gate = gate;
+    client->next = gate->clients;
+    client->back = &gate->clients;
+    if (gate->clients != NULL)
+        gate->clients->back = &client->next;
+    gate->clients = client;
+    gate->client_count++;
+    set_state(client, TN_CLIENT_READING);
+    int rc = uv_accept((uv_stream_t *)&gate->listener, (uv_stream_t *)&client->link.tcp);
+    (void)uv_tcp_nodelay(&client->link.tcp, 1);
+    if (rc != 0 || gate->client_count > TN_GATE_CLIENTS_MAX || !tn_link_hear(&client->link))
+        tn_link_close(&client->link);
+}
+
+void tn_client_end(struct tn_client *client)
+{
+    tn_gate_wait_end(&client->wait);
+    if (client->upstream != NULL)
+        tn_upstream_forget(client->upstream);
+    client->upstream = NULL;
+    tn_link_close(&client->link);
+}
+
+void tn_client_late(struct tn_client *client)
+{
+    struct tn_upstream *upstream = client->upstream;
+
+    switch (client->state) {
+    case TN_CLIENT_WAITING:
+        tn_gate_wait_end(&client->wait);
+        tell(client, TENURE_E_TIMEOUT, 0);
+        read_on(client);
+        return;
+    case TN_CLIENT_ASKING:
+        client->upstream = NULL;
+        tn_upstream_forget(upstream);
+        tn_client_failed(client, 504, "the server did not answer in time; it may have happened");
+        return;
+    case TN_CLIENT_READING:
+    case TN_CLIENT_ANSWERING:
+    case TN_CLIENT_LEAVING:
+    default:
+        tn_link_close(&client->link);
+    }
+}
