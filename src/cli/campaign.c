@@ -36,7 +36,7 @@ static int open_session(struct tn_campaign *campaign, const struct tn_campaign_w
                                       .id = campaign->label,
                                       .ttl = words->ttl,
                                       .rho_ppm = words->rho_ppm,
-                                      .flags = TENURE_OWN_LOOP };
+                                      .flags = TENURE_OWN_LOOP | words->flags };
     struct tenure_error error;
     int rc;
 

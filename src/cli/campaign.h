@@ -17,6 +17,7 @@
 /* What was asked for. */
 struct tn_campaign_words {
     const char *url;
+    unsigned flags; /* For tenure_open, beside TENURE_OWN_LOOP. */
     const char *id;
     tenure_ns ttl, grace;
     uint32_t rho_ppm;

@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "cli/campaign.h"
 #include "cli/http.h"
+#include "lib/private.h"
 #include "receivers/spec.h"
 #include "runner/guardian.h"
 
@@ -154,15 +155,18 @@ static void start_command(struct run *run)
         .deadline = tenure_deadline(run->election),
         .watch_every = TN_GUARDIAN_WATCH,
     };
+    struct tn_store_binding binding;
 
     if (options.deadline == 0)
         return; /* Over already; the news of it are on their way. */
     (void)snprintf(name, sizeof name, "TENURE_NAME=%s", run->name);
     (void)snprintf(id, sizeof id, "TENURE_ID=%s", run->campaign.label);
     (void)snprintf(token, sizeof token, "TENURE_TOKEN=%" PRIu64, run->token);
+    if (tn_lib_binding(run->campaign.tenure, &binding))
+        options.binding = &binding;
     int rc = tn_guardian_start(&options, &run->guardian);
-    if (rc == TENURE_E_EXPIRED)
-        return; /* Too little of the term is left; the next renewal brings more. */
+    if (rc == TENURE_E_EXPIRED || rc == TENURE_E_UNAVAILABLE)
+        return; /* Too little of the term is left, or the store is away: with the next renewal. */
     run->won = false;
     run->deadline = options.deadline;
     if (rc == 0)
@@ -214,6 +218,8 @@ static const char *why_cut(const struct tn_guardian_event *event)
         return "this process was stopped";
     case TN_REASON_GUARDIAN_STOPPED:
         return "its guardian was stopped";
+    case TN_REASON_UNBOUND:
+        return "the store went away before the command was run";
     default:
         return NULL;
     }
@@ -395,6 +401,7 @@ int tn_cli_run(int argc, char **argv)
         status = tn_http_open("run", run.http_address, &run.http_state, &run.http);
     if (status >= 0)
         return status;
+    words.flags = TN_LIB_SHARED;
     status = tn_campaign_open(&run.campaign, "run", run.name, &words);
     if (status < 0)
         status = tn_campaign_signals(&run.campaign, true);

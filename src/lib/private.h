@@ -19,6 +19,13 @@
 #include "runtime/driver.h"
 #include "tenure/tenure.h"
 
+/* A flag of struct tenure_options, for `tenure run`: another process can act for the session, too.
+ */
+#define TN_LIB_SHARED (1u << 31)
+
+/* How that process binds itself to the present session; false: nobody needs to. */
+bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding);
+
 /* In a page of its own that the kernel empties in a forked child. */
 struct tn_shared {
     _Atomic tenure_ns deadline;
@@ -72,7 +79,7 @@ struct tenure {
     uint32_t listeners;  /* Elections that want to hear of renewals, or of the store's health. */
     bool ill;            /* As told last. */
     uint32_t waiting;    /* Threads in tenure_leave: the handle stays until they are out. */
-    bool own_loop, dispatching, rung, closing, closed_by_callback;
+    bool own_loop, shares, dispatching, rung, closing, closed_by_callback;
     char fence_error[TENURE_ERROR_TEXT];
 };
 

@@ -355,7 +355,8 @@ static int open_store(struct tenure *tenure, const char *url, struct tn_text *te
                                  .arg = &tenure->driver,
                                  .create = true,
                                  .ttl = tenure->driver.plan.ttl,
-                                 .patience = tenure->driver.plan.attempt_timeout };
+                                 .patience = tenure->driver.plan.attempt_timeout,
+                                 .bind = tenure->shares ? TN_BIND_SHARED : TN_BIND_OWN };
     struct tn_store *store;
 
     if (how.url == NULL)
@@ -434,6 +435,7 @@ static struct tenure *tenure_new(unsigned flags)
     tenure->bell = tenure->timer = tenure->watch = -1;
     tenure->news_end = &tenure->news;
     tenure->own_loop = (flags & TENURE_OWN_LOOP) != 0;
+    tenure->shares = (flags & TN_LIB_SHARED) != 0;
     if (pthread_cond_init(&tenure->returned, NULL) != 0) {
         free(tenure);
         return NULL;
@@ -491,7 +493,7 @@ int tenure_open(const char *url, const struct tenure_options *options, struct te
         rc = TENURE_E_INVALID;
     else if (options != NULL)
         memcpy(&known, options, options->size);
-    if (rc == 0 && (known.flags & ~(unsigned)TENURE_OWN_LOOP) != 0)
+    if (rc == 0 && (known.flags & ~(TENURE_OWN_LOOP | TN_LIB_SHARED)) != 0)
         rc = TENURE_E_INVALID;
     if (rc < 0)
         tn_text_add(&text, "the options are not of this version: wrong size, or unknown flags");
@@ -508,6 +510,14 @@ int tenure_open(const char *url, const struct tenure_options *options, struct te
 }
 
 /* --- The rest --------------------------------------------------------------------------------- */
+
+bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding)
+{
+    tn_driver_lock(&tenure->driver);
+    bool bound = tn_driver_binding(&tenure->driver, ret_binding);
+    tn_driver_unlock(&tenure->driver);
+    return bound;
+}
 
 int tenure_fd(const struct tenure *tenure)
 {

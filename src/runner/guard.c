@@ -45,6 +45,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "runner/bind.h"
 #include "runner/guardian.h"
 #include "runner/os.h"
 #include "runner/record.h"
@@ -340,6 +341,10 @@ static void start_command(struct guard *g)
 {
     struct pollfd gone = { .fd = g->supervisor, .events = POLLIN };
 
+    if (g->setup.bound >= 0 && !tn_bind_both(g->setup.bound, g->setup.binding, stop_at(g))) {
+        begin_stop(g, TN_REASON_UNBOUND);
+        finish(g);
+    }
     /* The start may have taken long: a command that must be stopped at once is not started. */
     if (poll(&gone, 1, 0) != 0 || tn_boottime() >= stop_at(g)) {
         begin_stop(g, TN_REASON_DEADLINE);
@@ -358,6 +363,17 @@ static void start_command(struct guard *g)
     }
 }
 
+static void sort(int *fds, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        for (size_t j = i; j > 0 && fds[j] < fds[j - 1]; j--) {
+            int lower = fds[j];
+            fds[j] = fds[j - 1];
+            fds[j - 1] = lower;
+        }
+    }
+}
+
 _Noreturn void tn_guard_main(const struct tn_guard_setup *setup)
 {
     struct guard g = {
@@ -369,13 +385,14 @@ _Noreturn void tn_guard_main(const struct tn_guard_setup *setup)
         .child_fd = -1,
         .deadline = setup->deadline,
     };
-    bool ordered = g.socket < g.supervisor;
-    const int keep[] = { ordered ? g.socket : g.supervisor, ordered ? g.supervisor : g.socket };
+    int keep[] = { g.socket, g.supervisor, setup->bound };
+    size_t kept = setup->bound >= 0 ? 3 : 2;
 
+    sort(keep, kept);
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, "tenure-guardian");
     tn_signals_default(NULL);
-    tn_close_all_but(3, keep, 2);
+    tn_close_all_but(3, keep, kept);
     g.signals = open_signals();
     g.timer = tn_fd_above_streams(tn_timer_open());
     if (g.signals < 0 || g.timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {

@@ -5,12 +5,15 @@
 #include <sys/types.h>
 
 #include "runner/spawn.h"
+#include "runtime/binding.h"
 #include "tenure/time.h"
 
 struct tn_guard_setup {
     const struct tn_spawn *spawn;
     int socket;     /* To the supervisor; above 2. */
     int supervisor; /* Its pidfd; above 2. */
+    int bound;      /* A connection of its to the store's daemon, above 2; -1: there is none. */
+    const struct tn_store_binding *binding; /* With it. */
     pid_t supervisor_pid;
     tenure_ns grace;
     tenure_ns kill_bound;

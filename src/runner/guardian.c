@@ -29,6 +29,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "runner/bind.h"
 #include "runner/guard.h"
 #include "runner/os.h"
 #include "runner/record.h"
@@ -264,6 +265,8 @@ int tn_guardian_start(const struct tn_guardian_options *options, struct tn_guard
         .spawn = &spawn,
         .socket = -1,
         .supervisor = -1,
+        .bound = -1,
+        .binding = options->binding,
         .grace = options->grace,
         .kill_bound = options->kill_bound,
         .deadline = options->deadline,
@@ -280,6 +283,10 @@ int tn_guardian_start(const struct tn_guardian_options *options, struct tn_guard
         goto out;
     g = new_guardian(options);
     rc = g != NULL ? open_all(g, &setup) : TENURE_E_NOMEM;
+    if (rc == 0 && setup.binding != NULL) {
+        setup.bound = tn_bind_connect(setup.binding->path);
+        rc = setup.bound >= 0 ? 0 : TENURE_E_UNAVAILABLE;
+    }
     if (rc == 0)
         rc = fork_guardian(g, &setup);
     if (rc < 0)
@@ -290,6 +297,7 @@ int tn_guardian_start(const struct tn_guardian_options *options, struct tn_guard
 out:
     close_fd(&setup.socket);
     close_fd(&setup.supervisor);
+    close_fd(&setup.bound);
     tn_spawn_done(&spawn);
     tn_guardian_free(g);
     return rc;

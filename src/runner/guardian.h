@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "runtime/binding.h"
 #include "tenure/error.h"
 #include "tenure/time.h"
 
@@ -45,6 +46,7 @@ struct tn_guardian_options {
     tenure_ns kill_bound;     /* K, above 0. */
     tenure_ns deadline;       /* D of the term as it is now. */
     tenure_ns watch_every;    /* How often the two look whether the other was stopped; 0: never. */
+    const struct tn_store_binding *binding; /* Both are bound before the command runs; or NULL. */
 };
 
 /* A good @watch_every: a stopped process is noticed in time for the tree to be gone within the
@@ -68,6 +70,7 @@ enum tn_guardian_reason {
     TN_REASON_SUPERVISOR_GONE, /* Nobody is there to read this one. */
     TN_REASON_SUPERVISOR_STOPPED, /* The supervisor was stopped while the command went on. */
     TN_REASON_GUARDIAN_STOPPED,   /* The guardian was stopped, and continued by the supervisor. */
+    TN_REASON_UNBOUND,            /* They could not be bound; the command was not run. */
 };
 
 struct tn_guardian_event {
@@ -83,7 +86,8 @@ struct tn_guardian_event {
  * TENURE_SECRET, any other TENURE_ variable named SECRET or PASSWORD, and a TENURE_STORE with a
  * password in it are removed from its environment.
  * Returns 0. TENURE_E_INVALID: an option makes no sense. TENURE_E_EXPIRED: D - K - G has passed,
- * the command must not run. TENURE_E_FULL: no process or descriptor to be had. TENURE_E_NOMEM.
+ * the command must not run. TENURE_E_UNAVAILABLE: nor now, because the @binding's
+ * daemon is not there. TENURE_E_FULL: no process or descriptor to be had. TENURE_E_NOMEM.
  * TENURE_E_UNSUPPORTED: no /proc of this pid namespace, or Linux before 5.3. */
 TENURE_MUST_USE int tn_guardian_start(const struct tn_guardian_options *options,
                                       struct tn_guardian **ret_guardian);

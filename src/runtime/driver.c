@@ -59,6 +59,15 @@ static struct tn_secret term_secret(const struct tn_driver *driver,
     return derive(driver, seat->number, gen);
 }
 
+bool tn_driver_binding(struct tn_driver *driver, struct tn_store_binding *ret_binding)
+{
+    const struct tn_store *store = driver->store;
+    struct tn_secret session = derive(driver, 0, driver->candidate.life);
+
+    return store != NULL && store->ops->binding != NULL &&
+           store->ops->binding(store, &session, ret_binding);
+}
+
 /* The generation of @seat whose term has this hash; 0: it is not one of ours. */
 static uint64_t find_gen(const struct tn_driver *driver, const struct tn_driver_seat *seat,
                          const struct tn_secret *hash)

@@ -117,6 +117,9 @@ void tn_driver_raised(struct tn_driver *driver, const struct tn_request *request
 void tn_driver_tick(struct tn_driver *driver);
 void tn_driver_expire(struct tn_driver *driver);
 
+/* How another process is bound to the present session; false: nobody needs to be. */
+bool tn_driver_binding(struct tn_driver *driver, struct tn_store_binding *ret_binding);
+
 /* Close the session, and give up waiting for the store's answer at @by; then the loop ends. All
  * seats are disposed of. The answer is in close_status. */
 void tn_driver_close(struct tn_driver *driver, tenure_ns by);

@@ -30,6 +30,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "core/lease_table.h"
+#include "runtime/binding.h"
 #include "runtime/clock.h"
 #include "tenure/error.h"
 
@@ -103,15 +104,8 @@ struct tn_store_facts {
 enum tn_store_bind {
     TN_BIND_NONE,   /* Nobody's: it lives its TTL. */
     TN_BIND_OWN,    /* This process's. */
-    TN_BIND_SHARED, /* This process's and another's, which binds itself by tn_store_binding; so this
-                       process binds itself only with a new session. */
-};
-
-/* How another process says that it can act for a session: it connects to the Unix socket @path,
- * writes @line, and reads one that begins with "+". */
-struct tn_store_binding {
-    char path[108];
-    char line[64];
+    TN_BIND_SHARED, /* This process's and another's, which binds itself (binding.h); so this one
+                       does it only with a new session, before there is another. */
 };
 
 struct tn_store_open {

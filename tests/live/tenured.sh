@@ -1,0 +1,190 @@
+#!/bin/sh
+# tenured.sh - tenured as a store: conformance, processes that die, restarts, and 10,000 names.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/live/tenured.lib
+. "$TENURE_ROOT/tests/live/tenured.lib"
+
+store=unix:$socket
+
+# anew: a daemon that knows nothing.
+anew() {
+    tenured_end
+    rm -rf "$data" "$data.witness"
+    tenured_start
+}
+
+# typed COMMAND: what the daemon answers to a typed line.
+typed() {
+    python3 - "$socket" "$1" <<'END'
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall((sys.argv[2] + "\r\nQUIT\r\n").encode())
+data = b""
+while True:
+    more = s.recv(65536)
+    if not more:
+        break
+    data += more
+sys.stdout.write(data.decode().replace("\r\n", "\n"))
+END
+}
+# counter NAME: a line of INFO.
+counter() { typed INFO | sed -n "s/^$1://p"; }
+one_waits() { [ "$(counter waiters)" -eq 1 ]; }
+
+for at in "$store" "$(url "$port")"; do
+    t_case "the conformance suite on ${at%%:*}:"
+    anew
+    TENURE_CONFORMANCE_URL=$at timeout 300 "$TENURE_BUILD/tests/conformance" >"$t_dir/conform" 2>&1
+    t_check "passes: $(grep FAIL "$t_dir/conform" | head -n 3)" \
+        has "$t_dir/conform" ' passed, 0 failed'
+done
+anew
+
+t_case "a process that is killed on the Unix socket is followed at once, not after its TTL"
+campaign "$t_dir/h0" --store "$store" --id h0 --ttl 60s crash
+holder=$campaign
+t_check "won" until_line "$t_dir/h0" '"won"'
+: >"$t_dir/gaps"
+for round in 1 2 3 4 5 6 7 8 9; do
+    campaign "$t_dir/h$round" --store "$store" --id "h$round" --ttl 60s crash
+    next=$campaign
+    t_check "waits" until_line "$t_dir/h$round" '"leader".*"holder":"h'
+    began=$(date +%s%N)
+    kill -KILL "$holder"
+    # Without a pause between looks: it is the gap that is measured.
+    while ! grep -q '"won"' "$t_dir/h$round" && [ $(($(date +%s%N) - began)) -lt 20000000000 ]; do
+        :
+    done
+    echo $((($(date +%s%N) - began) / 1000)) >>"$t_dir/gaps"
+    t_check "the token rises" \
+        [ "$(token_of "$t_dir/h$round")" -gt "$(token_of "$t_dir/h$((round - 1))")" ]
+    holder=$next
+done
+echo "crash to the successor's line: median $(sort -n "$t_dir/gaps" | sed -n 5p) us," \
+    "worst $(sort -n "$t_dir/gaps" | tail -n 1) us of 9, TTL 60 s"
+t_check "the worst is far below the TTL" [ "$(sort -n "$t_dir/gaps" | tail -n 1)" -lt 10000000 ]
+end "$holder"
+
+t_case "the supervisor alone is killed: nobody follows before the guardian has ended the command"
+cat >"$t_dir/stubborn" <<'END'
+#!/bin/sh
+trap '' TERM
+exec "$1/act" "$2"
+END
+chmod +x "$t_dir/stubborn"
+# stubborn ID: a command that SIGTERM does not end; it acts until SIGKILL, after the grace.
+stubborn() {
+    setsid "$tenure" run --store "$store" --ttl 60s --grace 2s --id "$1" guarded -- \
+        "$t_dir/stubborn" "$t_dir" "$t_dir/guarded.acts" >/dev/null 2>>"$t_dir/guarded.err" &
+    stubborn=$!
+    candidates="$candidates $!"
+}
+stubborn ada
+ada=$stubborn
+until_acted guarded 0
+first=$token
+stubborn bob
+bob=$stubborn
+t_check "bob waits" until_true 20 one_waits
+killed_at=$(now_ms)
+kill -KILL "$ada"
+until_acted guarded "$first"
+t_check "one after the other" apart guarded
+last=$(grep "^$first " "$t_dir/guarded.acts" | tail -n 1 | cut -d ' ' -f 2)
+t_check "the command had its grace: $((last / 1000000 - killed_at)) ms" \
+    [ $((last / 1000000 - killed_at)) -ge 1500 ]
+t_check "and then nobody waited for the TTL: $(($(now_ms) - killed_at)) ms" \
+    [ $(($(now_ms) - killed_at)) -lt 30000 ]
+
+t_case "supervisor and guardian are killed together: the lease passes on at once"
+campaign "$t_dir/cyd" --store "$store" --id cyd --ttl 60s guarded
+t_check "waits" until_line "$t_dir/cyd" '"leader".*"holder":"bob"'
+guardian=$(pgrep -P "$bob")
+kill -KILL "$bob" "$guardian"
+t_check "won" until_line "$t_dir/cyd" '"won"' 20
+end "$campaign"
+
+t_case "the guardian alone is killed: the supervisor ends the term itself"
+stubborn dan
+dan=$stubborn
+until_acted guarded "$token"
+kill -KILL "$(pgrep -P "$dan")"
+until_acted guarded "$token"
+t_check "one after the other" apart guarded
+end_all
+
+t_case "a lease of acquire belongs to no process"
+t_run "$tenure" acquire kept --store "$store" --ttl 60s
+t_check "granted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_run "$tenure" status --json kept --store "$store"
+t_check "held: $(cat "$t_out")" has "$t_out" '"state":"held"'
+
+t_case "a daemon that is killed and started again within the TTL: terms and places stay"
+campaign "$t_dir/e" --store "$store" --id eve --ttl 20s again
+eve=$campaign
+t_check "won" until_line "$t_dir/e" '"won"'
+campaign "$t_dir/f" --store "$store" --id fay --ttl 20s again
+fay=$campaign
+t_check "waits" until_line "$t_dir/f" '"leader".*"holder":"eve"'
+tenured_end
+tenured_again
+t_check "the place is taken again" until_true 20 one_waits
+began=$(now_ms)
+end "$eve"
+t_refute "never lost" has "$t_dir/e" '"lost".*"reason":"[^r]'
+t_check "won" until_line "$t_dir/f" '"won"' 15
+t_check "before its TTL: $(($(now_ms) - began)) ms" [ $(($(now_ms) - began)) -lt 10000 ]
+end "$fay"
+
+t_case "an older copy of the data that is put back is refused"
+tenured_end
+tenured_start --witness none
+cp -r "$data" "$t_dir/older"
+campaign "$t_dir/g" --store "$store" --id gus --ttl 5s restored
+t_check "won" until_line "$t_dir/g" '"won"'
+tenured_end
+rm -rf "$data"
+mv "$t_dir/older" "$data"
+tenured_again
+t_check "lost" until_line "$t_dir/g" '"lost"' 30
+says_older() { grep -q 'a client has seen token' "$t_dir/daemon.err"; }
+t_check "the daemon is told, and says so" until_true 30 says_older
+t_check "nobody leads" [ "$(grep -c '"won"' "$t_dir/g")" -eq 1 ]
+end_all
+
+t_case "10,000 names of a process cost one renewal; who waits for them costs nothing else"
+for who in leads waits; do
+    mkfifo "$t_dir/$who.in"
+    "$fixtures/many" "$store" 10000 30000 <"$t_dir/$who.in" >"$t_dir/$who" \
+        2>"$t_dir/$who.err" 8>&- &
+    candidates="$candidates $!"
+    if [ $who = leads ]; then
+        exec 8>"$t_dir/$who.in"
+    else
+        exec 9>"$t_dir/$who.in"
+    fi
+    t_check "$who 10,000: $(cat "$t_dir/$who.err")" until_line "$t_dir/$who" "^$who 10000" 120
+done
+settled() {
+    before=$(counter total_commands_processed)
+    sleep 1
+    [ $(($(counter total_commands_processed) - before)) -le 8 ]
+}
+t_check "settles" until_true 60 settled
+renewed=$(counter renewals) asked=$(counter total_commands_processed) began=$(now_ms)
+until_ms $((began + 12000))
+renewed=$(($(counter renewals) - renewed)) asked=$(($(counter total_commands_processed) - asked))
+echo "2 processes, 10,000 names, TTL 30 s, 12 s: $renewed renewals, $asked commands in all"
+# Two processes, a renewal every 10 s with jitter each; the rest is asking for the counters.
+t_check "renews" [ $renewed -ge 1 ]
+t_check "once per process and interval" [ $renewed -le 8 ]
+t_check "nothing else" [ $((asked - renewed)) -le 12 ]
+exec 8>&-
+is_next() { "$tenure" status --json --store "$store" many/9999 | grep -q '"state":"held"'; }
+t_check "the others follow" until_true 60 is_next
+exec 9>&-
+
+t_done
