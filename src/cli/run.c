@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -60,6 +61,7 @@ struct run {
     bool lost;    /* The term of the running command is over. */
     bool cut;     /* The command was stopped, and neither it nor we were asked to. */
     bool told;    /* That this term is lost, and why. */
+    bool warned;  /* That there is no fence. */
     bool outage;  /* That the store does not answer was told. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
@@ -225,6 +227,17 @@ static const char *why_cut(const struct tn_guardian_event *event)
     }
 }
 
+/* Once, and only when the command really runs: an error stays one line. */
+static void warn_unfenced(struct run *run)
+{
+    if (run->fence == NULL && !run->warned)
+        (void)tn_cli_fail(0, "run",
+                          "warning: %s has no fence: paused, this command could still write behind "
+                          "its successor's back; see --fence ('--fence none': I know)",
+                          run->name);
+    run->warned = true;
+}
+
 static void hear_guardian(struct run *run)
 {
     struct tn_guardian_event event;
@@ -235,7 +248,9 @@ static void hear_guardian(struct run *run)
             run->cut = true;
             tell_lost(run, why);
         }
-        if (event.kind == TN_GUARDIAN_EXEC_FAILED)
+        if (event.kind == TN_GUARDIAN_STARTED)
+            warn_unfenced(run);
+        else if (event.kind == TN_GUARDIAN_EXEC_FAILED)
             exec_failed(run, event.value);
         else if (event.kind == TN_GUARDIAN_REAPED)
             tree_reaped(run);
@@ -346,8 +361,8 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
         TN_DURATION("grace", 0, &words->grace, 0, TN_TTL_MAX, "5s, at most TTL/5",
                     "from SIGTERM to SIGKILL"),
         TN_FLAG("once", 0, &run->once, "exit when the term is lost, instead of waiting"),
-        TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", NULL,
-                  "raise this fence to the token before the command starts"),
+        TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
+                  "raise this fence to the token before the command starts; or none"),
         TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
                   "answer who leads at / and, for probes, at /healthz"),
     };
@@ -363,19 +378,30 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
     return status < 0 ? read_command(run, &command) : status;
 }
 
-static int check_fence(const char *fence)
+/* The fence may be "none": there is none, and that is known. */
+static bool has_fence(const struct run *run)
 {
+    return run->fence != NULL && strcmp(run->fence, "none") != 0;
+}
+
+static int read_fence(struct run *run)
+{
+    const char *origin = run->fence != NULL ? "--fence" : "TENURE_FENCE";
     char buf[TN_CLI_LINE_MAX];
     struct tn_text text;
 
+    if (run->fence == NULL)
+        run->fence = getenv("TENURE_FENCE");
+    if (run->fence != NULL && run->fence[0] == '\0')
+        run->fence = NULL;
     tn_text_init(&text, buf, sizeof buf);
-    int rc = fence != NULL ? tn_fence_spec_check(fence, &text) : 0;
-    return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "--fence: %s", buf) : -1;
+    int rc = has_fence(run) ? tn_fence_spec_check(run->fence, &text) : 0;
+    return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "%s: %s", origin, buf) : -1;
 }
 
 static int start_campaign(struct run *run)
 {
-    const char *const fences[] = { run->fence, NULL };
+    const char *const fences[] = { has_fence(run) ? run->fence : NULL, NULL };
     struct tenure_campaign campaign = {
         .size = sizeof campaign,
         .callback = hear,
@@ -396,7 +422,7 @@ int tn_cli_run(int argc, char **argv)
 
     int status = read_arguments(&run, &words, argc, argv);
     if (status < 0)
-        status = check_fence(run.fence);
+        status = read_fence(&run);
     if (status < 0 && run.http_address != NULL)
         status = tn_http_open("run", run.http_address, &run.http_state, &run.http);
     if (status >= 0)

@@ -48,7 +48,7 @@ static bool is_secret(const char *entry)
     if (name_has(entry, "SECRET") || name_has(entry, "PASSWORD"))
         return true;
     /* URL userinfo with a password, or a password among the parameters. */
-    if (!same_name(entry, "TENURE_STORE"))
+    if (!same_name(entry, "TENURE_STORE") && !same_name(entry, "TENURE_FENCE"))
         return false;
     const char *slashes = strstr(entry, "://");
     const char *user = slashes != NULL ? slashes + 3 : entry;

@@ -213,6 +213,30 @@ t_check "the documented words" grep -q "is stale, the fence stands at" "$t_dir/s
 t_check "only the first half" [ "$(cat "$t_dir/report.fenced")" = \
     "first half by $(cat "$t_dir/report.fenced.token")" ]
 
+t_case "run without a fence warns, in one line, and can be told not to"
+t_run "$tenure" run quiet -- true
+t_ends 0
+unset TENURE_FENCE
+t_run "$tenure" run quiet --fence none -- true
+t_ends 0
+t_run "$tenure" run quiet --fence "file:$t_dir/fenced" -- true
+t_ends 0
+t_run "$tenure" run quiet -- echo done
+t_check "the command's status" [ "$t_status" -eq 0 ]
+t_check "its output" [ "$(cat "$t_out")" = "done" ]
+t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_check "says what to do" grep -q "warning: quiet has no fence.*--fence" "$t_err"
+t_run "$tenure" run quiet -- "$t_dir/nowhere"
+failed 127 "cannot be run"
+TENURE_FENCE=file:$t_dir/fenced "$tenure" run quiet -- sh -c 'echo $TENURE_TOKEN' \
+    >"$t_dir/token" 2>"$t_dir/said"
+t_refute "TENURE_FENCE is one" [ -s "$t_dir/said" ]
+t_check "raised" [ "$(highest "file:$t_dir/fenced")" = "$(cat "$t_dir/token")" ]
+TENURE_FENCE=nonsense t_run "$tenure" run quiet -- true
+failed 64 "TENURE_FENCE: "
+TENURE_FENCE=none
+export TENURE_FENCE
+
 t_case "help with examples"
 t_run "$tenure" help fence
 t_ends 0

@@ -26,7 +26,9 @@ set -u
 t_suite=$(basename "$0" .sh)
 TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
 TENURE_BUILD=${TENURE_BUILD:-$TENURE_ROOT/build}
-export TENURE_ROOT TENURE_BUILD
+# Commands are run without a fence, and know it.
+TENURE_FENCE=none
+export TENURE_ROOT TENURE_BUILD TENURE_FENCE
 t_dir=$(mktemp -d) || exit 1
 t_out=$t_dir/.out
 t_err=$t_dir/.err
