@@ -16,8 +16,8 @@
  * and lie before the store can give the lease away; nothing has to be in time for that, neither a
  * callback, nor the thread, nor the network. What a deadline cannot do is stop a write that is
  * already under way: hand the token to the receiver and let it refuse older ones (tenure/fence.h).
- * A campaign without fences excludes others in time, not in effect: a process that is paused between
- * the check of its token and its write may still write behind its successor's back.
+ * A campaign without fences excludes others in time, not in effect: a process that is paused
+ * between the check of its token and its write may still write behind its successor's back.
  *
  * Threads: any call from any thread and from within callbacks, unless it says otherwise.
  * Callbacks: one at a time per handle, on a second thread, so that one which blocks delays the
