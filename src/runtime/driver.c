@@ -613,7 +613,6 @@ static void hear_timer(uv_poll_t *poll, int status, int events)
     (void)count; /* It is also read when somebody armed it anew meanwhile. */
     tn_driver_lock(driver);
     driver->timer_at = 0;
-    driver->nudged = true; /* Whatever there is to do is done below. */
     tn_driver_tick(driver);
     if (driver->closing && now(driver) >= driver->say_again_at)
         send_request(driver, &driver->last_word);
