@@ -6,8 +6,8 @@
  * that is not on disk is ever said, and a turn costs one flush however many ask. A flush that fails
  * ends the program before the sending.
  *
- * When many ask at once the flush is made on another thread, and the next turns gather meanwhile;
- * what they have to say waits until its own records are flushed.
+ * When many ask at once the flush is made on another thread. If it takes long, the next turns
+ * gather meanwhile; what they have to say waits until its own records are flushed.
  *
  * The clock is read after each read from a socket and before what was read is carried out: a lease
  * runs from then, and so never from before its holder asked (P1).
@@ -190,7 +190,11 @@ struct tn_server {
     struct tn_conn *conns, *dirty, *gated;
     uint32_t conn_count, dirty_count;
     uv_work_t flush;
-    bool flushing; /* On the other thread. */
+    bool flush_queued; /* libuv has it. */
+    uv_mutex_t flush_lock;
+    uv_cond_t flush_signal;
+    bool flush_over; /* Guarded. */
+    bool flushing;   /* On the other thread. */
     int flush_error;
     tenure_ns flush_began;
     struct tn_histogram flushes, renewals, terms, gaps;

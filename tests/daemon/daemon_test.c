@@ -735,6 +735,8 @@ TEST(connections_beyond_the_limit_are_refused_with_a_line)
 
 /* --- Disks ------------------------------------------------------------------------------------ */
 
+enum { CROWD = 32 };
+
 TEST(a_flush_that_fails_ends_the_daemon_before_it_answers)
 {
     stage_begin();
@@ -752,6 +754,115 @@ TEST(a_flush_that_fails_ends_the_daemon_before_it_answers)
     stage_start();
     fd = stage_connect();
     CHECK_STR(state_of(fd, "x"), "held");
+    stage_end();
+}
+
+/* On a slow disk the flush is made on another thread. Returns the highest token. */
+static uint64_t crowd_acquires(int *fds, unsigned round)
+{
+    char name[32];
+    uint64_t highest = 0;
+
+    for (unsigned i = 0; i < CROWD; i++) {
+        (void)snprintf(name, sizeof name, "crowd-%u-%u", round, i);
+        stage_send(fds[i], acquire(i + 1, round * CROWD + i + 1, name, ""));
+    }
+    for (unsigned i = 0; i < CROWD; i++) {
+        stage_expect(fds[i], "*3");
+        stage_expect(fds[i], "$7");
+        stage_expect(fds[i], "granted");
+        uint64_t token = strtoull(stage_line(fds[i]) + 1, NULL, 10);
+        (void)stage_line(fds[i]);
+        (void)stage_line(fds[i]);
+        highest = token > highest ? token : highest;
+    }
+    return highest;
+}
+
+static void slow_disk(int *fds, const char *flushes)
+{
+    stage_preload(TN_FAILING_DISK);
+    CHECK(setenv("TENURE_TEST_FLUSHES", flushes, 1) == 0);
+    CHECK(setenv("TENURE_TEST_FLUSH_MS", "30", 1) == 0);
+    stage_start();
+    for (unsigned i = 0; i < CROWD; i++) {
+        fds[i] = stage_connect();
+        opens(fds[i], i + 1, 60000, "");
+    }
+}
+
+TEST(on_a_slow_disk_many_are_answered_and_nothing_of_it_is_lost)
+{
+    int fds[CROWD];
+
+    stage_begin();
+    slow_disk(fds, "100000");
+    for (unsigned round = 0; round < 5; round++)
+        CHECK_EQ_U64(crowd_acquires(fds, round), (round + 1) * CROWD);
+    /* One who hangs up while the disk is busy is no harm to the others. */
+    stage_send(fds[0], acquire(1, 999, "last", ""));
+    for (unsigned i = 1; i < CROWD; i++)
+        stage_send(fds[i], acquire(i + 1, 1000 + i, "last", ""));
+    (void)close(fds[0]);
+    for (unsigned i = 1; i < CROWD; i++)
+        CHECK(stage_line(fds[i])[0] == '*');
+    stage_kill();
+    (void)unsetenv("TENURE_TEST_FLUSH_MS");
+    stage_preload(NULL);
+    stage_start();
+    int fd = stage_connect();
+    CHECK_STR(state_of(fd, "crowd-0-0"), "held");
+    CHECK_STR(state_of(fd, "crowd-4-31"), "held");
+    CHECK_STR(state_of(fd, "last"), "held");
+    stage_end();
+}
+
+static bool closes_silently(int fd)
+{
+    struct pollfd poller = { .fd = fd, .events = POLLIN };
+    char byte;
+
+    return poll(&poller, 1, STAGE_PATIENCE_MS) > 0 && recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+/* Until the disk has begun its @count-th flush. */
+static void await_flush(off_t count)
+{
+    int64_t end = stage_now_ms() + STAGE_PATIENCE_MS;
+    struct stat st = { .st_size = 0 };
+
+    while (st.st_size < count && stage_now_ms() < end)
+        if (stat(getenv("TENURE_TEST_FLUSH_MARK"), &st) != 0)
+            st.st_size = 0;
+    CHECK(st.st_size >= count);
+}
+
+/* One flush succeeds while all others ask; the next one, for all of them, fails. */
+TEST(on_a_slow_disk_that_fails_nobody_of_many_is_answered)
+{
+    int fds[CROWD];
+    int answered = 0;
+    char mark[100];
+    char name[32];
+
+    stage_begin();
+    (void)snprintf(mark, sizeof mark, "%s/flushes", stage.root);
+    CHECK(setenv("TENURE_TEST_FLUSH_MARK", mark, 1) == 0);
+    slow_disk(fds, "33"); /* One for each session, and one more. */
+    stage_send(fds[0], acquire(1, 1, "first", ""));
+    await_flush(CROWD + 1);
+    for (unsigned i = 1; i < CROWD; i++) {
+        (void)snprintf(name, sizeof name, "other-%u", i);
+        stage_send(fds[i], acquire(i + 1, 100 + i, name, ""));
+    }
+    stage_expect(fds[0], "*3");
+    for (unsigned i = 1; i < CROWD; i++)
+        answered += !closes_silently(fds[i]);
+    CHECK_EQ_I64(answered, 0);
+    CHECK_EQ_I64(stage_wait(), 74);
+    (void)unsetenv("TENURE_TEST_FLUSH_MS");
+    (void)unsetenv("TENURE_TEST_FLUSH_MARK");
+    stage_preload(NULL);
     stage_end();
 }
 
