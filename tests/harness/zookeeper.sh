@@ -104,7 +104,7 @@ zk_faults_of_one() {
 
 members='m1 m2 m3'
 member_kill() { zk_kill "$1"; }
-member_again() { zk_launch "$1"; }
+member_again() { zk_start "$1"; }
 member_stop() { kill -STOP "$(zk_pid "$1")"; }
 member_go_on() { kill -CONT "$(zk_pid "$1")"; }
 leading_member() {

@@ -12,6 +12,28 @@ endpoints=127.0.0.1:$port_one
 etcd_faults_of_one
 faults_one "$port_one"
 
+t_case "news that was compacted away while a waiter was cut off is not missed"
+elect "$t_dir/h" --store "$(url "$port_one")" --id hal --ttl 60s compacted
+hal=$elect_pid
+t_check "won" until_true 10 has "$t_dir/h" '"won"'
+proxy_start relay "$port_one"
+elect "$t_dir/w" --store "$(url "$proxy_port")" --id wim --ttl 60s compacted
+wim=$elect_pid
+t_check "waits" until_true 10 has "$t_dir/w" '"leader".*"holder":"hal"'
+proxy_say relay stall
+kill -TERM "$hal"
+wait "$hal"
+ctl put filler 0 >/dev/null
+revision=$(ctl get filler -w fields | sed -n 's/^"Revision" : //p')
+ctl compact --physical "$revision" >"$t_dir/compacted" 2>&1
+t_check "compacted" grep -q "compacted revision $revision" "$t_dir/compacted"
+proxy_say relay pass
+proxy_say relay cut
+t_check "hears of its turn" until_true 20 has "$t_dir/w" '"won"'
+t_check "the token rises" [ "$(token_of "$t_dir/w")" -gt "$(token_of "$t_dir/h")" ]
+kill -TERM "$wim"
+wait "$wim"
+
 t_case "a backup that is restored: no leading with a lower token"
 ctl snapshot save "$t_dir/backup" >/dev/null 2>&1
 # So that the revisions after the restore are lower for a while.

@@ -5,6 +5,8 @@
     ask PORT WORD                  a four-letter word
     turns PORT PATH ID TERMS MS    a candidate in the layout of Curator's LeaderLatch, on kazoo
     guard PORT PATH USER:PASSWORD  a znode that only this user may use
+    usurp PORT PATH                leads until a line is read; then it takes the node of who waits
+                                   for its own, and gives up the one that led
     delete PORT PATH               every candidate's node below it
     check FILE...                  logs of `won` and `end`: no overlap, tokens rise; the changes
 """
@@ -91,6 +93,26 @@ def guard(port, path, auth):
     kazoo.stop()
 
 
+def usurp(port, path):
+    kazoo = client(port)
+    kazoo.ensure_path(path)
+    first = kazoo.create(path + "/_c_x-latch-", b"boss", ephemeral=True, sequence=True)
+    print("leads", flush=True)
+    nodes = []
+    while len(nodes) < 2:
+        time.sleep(0.05)
+        nodes = sorted((n for n in kazoo.get_children(path) if "latch-" in n), key=place)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    both = kazoo.transaction()
+    both.delete(path + "/" + nodes[1])
+    both.create(path + "/" + nodes[1], b"thief", ephemeral=True)
+    both.delete(first)
+    print("done", all(not isinstance(one, Exception) for one in both.commit()), flush=True)
+    sys.stdin.readline()
+    kazoo.stop()
+
+
 def delete(port, path):
     kazoo = client(port)
     for node in kazoo.get_children(path):
@@ -131,7 +153,7 @@ def check(*names):
 
 
 def main():
-    verbs = {f.__name__: f for f in (ports, ask, turns, guard, delete, check)}
+    verbs = {f.__name__: f for f in (ports, ask, turns, guard, usurp, delete, check)}
     verbs[sys.argv[1]](*sys.argv[2:])
 
 

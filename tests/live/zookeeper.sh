@@ -77,6 +77,25 @@ t_check "larger: $again after $token" [ "$again" -gt "$token" ]
 end $ada
 t_check "ends well" [ "$status" -eq 0 ]
 
+t_case "a node of ours that is another session's does not win"
+mkfifo "$t_dir/usurp.in"
+"$zk_py" usurp "$port" /layout/usurped <"$t_dir/usurp.in" >"$t_dir/usurp" &
+exec 8>"$t_dir/usurp.in"
+t_check "they lead" until_line "$t_dir/usurp" leads
+"$tenure" elect --store "$hosts/layout" --ttl 20s --id oda usurped >"$t_dir/oda" 8>&- &
+oda=$!
+t_check "waits" until_line "$t_dir/usurp" ready
+t_check "behind them" until_line "$t_dir/oda" '"event":"leader".*"holder":"boss"'
+kill -STOP $oda
+echo >&8
+t_check "taken" until_line "$t_dir/usurp" 'done True'
+kill -CONT $oda
+t_check "sees who leads" until_line "$t_dir/oda" '"event":"leader".*"holder":"thief"'
+t_refute "did not win" grep -q '"event":"won"' "$t_dir/oda"
+exec 8>&-
+t_check "wins in its turn" until_line "$t_dir/oda" '"event":"won"'
+end $oda
+
 t_case "an ACL keeps those out who have no password, or a wrong one"
 t_run "$zk_py" guard "$port" /guarded ada:geheim
 t_check "guarded" [ "$t_status" -eq 0 ]

@@ -19,7 +19,18 @@ if ! zk_start one; then
 fi
 zk_faults_of_one
 faults_one "$1"
+t_case "a server that agrees to less: the deadline follows what was agreed to"
 zk_kill one
+echo "maxSessionTimeout=4000" >>"$t_dir/one/zoo.cfg"
+zk_start one
+candidate ada less "$(url "$1")" 20s
+until_acted less 0
+hurt_at=$(now_ms)
+zk_kill one
+until_ms $((hurt_at + 4200))
+t_check "nobody acts beyond it: $(($(acted_at less) - hurt_at)) ms" \
+    [ "$(acted_at less)" -le $((hurt_at + 4000)) ]
+end_all
 shift
 
 zk_ensemble "$@"
