@@ -61,21 +61,8 @@ if ! command -v openssl >/dev/null 2>&1; then
     t_done
 fi
 
-# certificate NAME CA SUBJECT-ALT-NAMES
-certificate() {
-    openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -keyout "$t_dir/$1.key" \
-        -out "$t_dir/$1.csr" 2>/dev/null
-    echo "subjectAltName=$3" >"$t_dir/$1.ext"
-    openssl x509 -req -in "$t_dir/$1.csr" -CA "$t_dir/$2.pem" -CAkey "$t_dir/$2.key" \
-        -CAcreateserial -days 2 -extfile "$t_dir/$1.ext" -out "$t_dir/$1.pem" 2>/dev/null
-}
-for ca in ca otherca; do
-    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$ca" \
-        -keyout "$t_dir/$ca.key" -out "$t_dir/$ca.pem" 2>/dev/null
-done
-certificate server ca "DNS:localhost,IP:127.0.0.1"
-certificate client ca "DNS:client"
-certificate stranger otherca "DNS:client"
+# shellcheck source=tests/live/certificates.lib
+. "$TENURE_ROOT/tests/live/certificates.lib"
 
 t_case "TLS: a certificate that is trusted and for this host"
 etcd_scheme=https

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/etcd.lib"
 . "$(dirname "$0")/postgres.inc"
+. "$(dirname "$0")/tenured.lib"
 . "$(dirname "$0")/redis.inc"
 
 field() { sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/" "$t_out"; }
@@ -149,6 +150,13 @@ else
     t_case "etcd"
     t_skip "no etcd: install etcd-server and etcd-client"
 fi
+
+tenured_start
+TENURE_STORE=unix:$socket
+export TENURE_STORE
+is_queued=one_waits
+primitives tenured
+tenured_end
 
 if pg_find && pg_init && pg_start; then
     TENURE_STORE=$(at postgres)

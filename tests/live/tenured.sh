@@ -14,26 +14,6 @@ anew() {
     tenured_start
 }
 
-# typed COMMAND: what the daemon answers to a typed line.
-typed() {
-    python3 - "$socket" "$1" <<'END'
-import socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-s.sendall((sys.argv[2] + "\r\nQUIT\r\n").encode())
-data = b""
-while True:
-    more = s.recv(65536)
-    if not more:
-        break
-    data += more
-sys.stdout.write(data.decode().replace("\r\n", "\n"))
-END
-}
-# counter NAME: a line of INFO.
-counter() { typed INFO | sed -n "s/^$1://p"; }
-one_waits() { [ "$(counter waiters)" -eq 1 ]; }
-
 for at in "$store" "$(url "$port")"; do
     t_case "the conformance suite on ${at%%:*}:"
     anew

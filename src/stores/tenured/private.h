@@ -58,6 +58,7 @@ struct tn_tenured {
     struct tn_tenured_url url;
     struct tn_tls_context *tls;
     struct tn_hash_key hash_key;
+    struct tn_secret nobody; /* Stands for a secret that is none. */
     struct tn_tenured_session *sessions;
     struct tn_tenured_name *names[TN_TENURED_BUCKETS];
     uint64_t saw;                              /* The highest token that this daemon ever told. */

@@ -45,11 +45,14 @@ static void add_number(struct command *command, uint64_t number)
     add_bytes(command, text, (uint32_t)len);
 }
 
-static void add_secret(struct command *command, const struct tn_secret *secret)
+/* All zero is nobody's secret, and the daemon does not even read it; it shall answer as to any
+ * other stranger. */
+static void add_secret(struct command *command, const struct tn_tenured *store,
+                       const struct tn_secret *secret)
 {
     char *text = command->texts[command->count];
 
-    tn_secret_text(secret, text);
+    tn_secret_text(tn_secret_is_zero(secret) ? &store->nobody : secret, text);
     add_bytes(command, text, TN_SECRET_DIGITS);
 }
 
@@ -75,7 +78,7 @@ static void add_session_words(struct command *command, const struct tn_tenured *
 {
     add(command, "SESSION");
     add(command, op->kind == TN_OP_OPEN ? "OPEN" : op->kind == TN_OP_RENEW ? "RENEW" : "CLOSE");
-    add_secret(command, &op->session);
+    add_secret(command, store, &op->session);
     if (op->kind == TN_OP_OPEN)
         add_open(command, store, op);
     if (op->kind != TN_OP_CLOSE && op->seq > 0) {
@@ -88,14 +91,14 @@ static void add_session_words(struct command *command, const struct tn_tenured *
     }
 }
 
-static void add_acquire(struct command *command, const struct tn_secret *session,
-                        const struct tn_secret *term, const char *name, uint32_t name_len,
-                        bool wait)
+static void add_acquire(struct command *command, const struct tn_tenured *store,
+                        const struct tn_secret *session, const struct tn_secret *term,
+                        const char *name, uint32_t name_len, bool wait)
 {
     add(command, "LEASE");
     add(command, "ACQUIRE");
-    add_secret(command, session);
-    add_secret(command, term);
+    add_secret(command, store, session);
+    add_secret(command, store, term);
     add_bytes(command, name, name_len);
     if (wait)
         add(command, "QUEUE");
@@ -111,13 +114,13 @@ static bool make_command(struct command *command, const struct tn_tenured *store
         add_session_words(command, store, op);
         return true;
     case TN_OP_ACQUIRE:
-        add_acquire(command, &op->session, &op->term, op->name, op->name_len, op->wait);
+        add_acquire(command, store, &op->session, &op->term, op->name, op->name_len, op->wait);
         return true;
     case TN_OP_RELEASE:
         add(command, "LEASE");
         add(command, "RELEASE");
-        add_secret(command, &op->session);
-        add_secret(command, &op->term);
+        add_secret(command, store, &op->session);
+        add_secret(command, store, &op->term);
         add_bytes(command, op->name, op->name_len);
         add_number(command, op->token);
         return true;
@@ -180,8 +183,8 @@ struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenu
 {
     struct command command = { .count = 0 };
 
-    add_acquire(&command, &place->session, &place->term, name->name, (uint32_t)strlen(name->name),
-                true);
+    add_acquire(&command, store, &place->session, &place->term, name->name,
+                (uint32_t)strlen(name->name), true);
     struct tn_tenured_ask *ask =
         tn_tenured_ask(store, name, done, 0, true, command.words, command.count);
     if (ask != NULL) {
@@ -716,6 +719,7 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
         return rc;
     memcpy(&seed, &secret, sizeof seed);
     memcpy(&store->hash_key, &secret, sizeof store->hash_key);
+    tn_secret_hash(&secret, 'n', &store->nobody);
     stream->loop = how->loop;
     stream->clock = how->clock;
     stream->scheme = store->url.local ? "unix" : "tenured";

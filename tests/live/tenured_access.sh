@@ -1,0 +1,139 @@
+#!/bin/sh
+# tenured_access.sh - users, TLS, other people's sockets: who gets in, and what the others are told.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/live/tenured.lib
+. "$TENURE_ROOT/tests/live/tenured.lib"
+
+t_case "nobody there"
+told 69 "refused" elect --store tenured://127.0.0.1:1 --ttl 3s --wait 1s job
+told 69 "no such file" elect --store "unix:$t_dir/nothing" --ttl 3s --wait 1s job
+told 69 "no such file" status --store "unix:$t_dir/nothing" job
+
+t_case "users and passwords"
+"$TENURE_BUILD/tenured" --new-secret ada >"$t_dir/ada"
+secret=$(sed -n 's/.*shown once: //p' "$t_dir/ada")
+{
+    sed -n 's/^for the ACL file: //p' "$t_dir/ada"
+    echo "allow ada acquire app/*"
+    echo "allow client acquire app/*"
+} >"$t_dir/acl"
+chmod 0600 "$t_dir/acl"
+tenured_start --acl "$t_dir/acl"
+at=127.0.0.1:$port
+told 77 "NOAUTH" elect --store "tenured://$at" --ttl 3s --wait 1s app/job
+told 77 "wrong user or secret" elect --store "tenured://ada:hunter2@$at" --ttl 3s --wait 1s app/job
+told 77 "no right" elect --store "tenured://ada:$secret@$at" --ttl 3s --wait 1s other/job
+TENURE_TENURED_USER=ada TENURE_TENURED_PASSWORD=$secret
+export TENURE_TENURED_USER TENURE_TENURED_PASSWORD
+campaign "$t_dir/a" --store "tenured://$at" --id ada --ttl 3s app/job
+t_check "won" until_line "$t_dir/a" '"won"'
+end "$campaign"
+t_run "$tenure" run --store "tenured://$at" --ttl 3s app/job -- env
+t_check "the command does not get the secret" [ "$(grep -c "$secret" "$t_out")" -eq 0 ]
+t_check "it ran" has "$t_out" '^TENURE_TOKEN='
+unset TENURE_TENURED_USER TENURE_TENURED_PASSWORD
+
+t_case "the Unix socket is its owner's, who needs no password"
+t_run "$tenure" status --json other/job --store "unix:$socket"
+t_ends 0
+tenured_end
+
+t_case "a secret for a daemon that has no users"
+tenured_start
+told 69 "no ACL is configured" elect --store "tenured://ada:hunter2@$at" --ttl 3s --wait 1s job
+
+t_case "the default socket"
+XDG_RUNTIME_DIR=$t_dir/xdg
+export XDG_RUNTIME_DIR
+default=$XDG_RUNTIME_DIR/tenured/tenured.sock
+[ "$(id -u)" -ne 0 ] || default=/run/tenured/tenured.sock
+if [ -e "$default" ]; then
+    t_skip "somebody's daemon has it"
+else
+    told 69 "$default" status --store unix: job
+fi
+
+t_case "somebody else's socket"
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null 2>&1; then
+    t_skip "needs root, and setpriv"
+else
+    # Not let in by the directory; let through it, not by the socket; by the socket, not by us.
+    as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    mkdir "$t_dir/program"
+    cp "$tenure" "$TENURE_BUILD/tenured" "$t_dir/program"
+    chmod 0755 "$t_dir" "$t_dir/program"
+    t_run as_nobody "$t_dir/program/tenure" status job --store "unix:$socket"
+    t_check "77, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 77 ]
+    chmod 0755 "$t_dir/run"
+    t_run as_nobody "$t_dir/program/tenure" status job --store "unix:$socket"
+    t_check "77, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 77 ]
+    mkdir -m 0700 "$t_dir/nobody"
+    chown 65534 "$t_dir/nobody"
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$t_dir/program/tenured" \
+        --data "$t_dir/nobody/data" --listen "unix:$t_dir/nobody/socket" >"$t_dir/nobody.out" 2>&1 &
+    nobody=$!
+    candidates="$candidates $!"
+    t_check "starts" until_line "$t_dir/nobody.out" '^tenured ready'
+    told 77 "another user (uid 65534)" status job --store "unix:$t_dir/nobody/socket"
+    told 77 "another user" elect --ttl 3s --wait 1s job --store "unix:$t_dir/nobody/socket"
+    end "$nobody"
+fi
+
+t_case "another server at that address"
+if command -v redis-server >/dev/null 2>&1; then
+    other=$(free_port)
+    redis-server --port "$other" --save '' --appendonly no --dir "$t_dir" >"$t_dir/redis" 2>&1 &
+    redis=$!
+    candidates="$candidates $!"
+    t_check "starts" until_line "$t_dir/redis" 'Ready to accept'
+    told 69 "no tenured" elect --store "tenured://127.0.0.1:$other" --ttl 3s --wait 1s job
+    end "$redis"
+else
+    t_skip "no redis-server: install redis-server"
+fi
+
+t_case "URLs that are no URLs"
+for bad in tenured: tenured:host tenured:// tenured://h:0 tenured://h,i tenured://h/x \
+    "tenured://h?ca=x" "tenureds://h?what=x" "tenureds://h?cert=x" tenured://:p@h \
+    "unix:$(printf '%0108d' 7)"; do
+    told 64 ":" status --store "$bad" job
+done
+
+tenured_end
+if ! command -v openssl >/dev/null 2>&1; then
+    t_case "TLS"
+    t_skip "no openssl: install openssl"
+    t_done
+fi
+# shellcheck source=tests/live/certificates.lib
+. "$TENURE_ROOT/tests/live/certificates.lib"
+
+t_case "TLS, with certificates on both sides"
+tenured_start --tls-cert "$t_dir/server.pem" --tls-key "$t_dir/server.key" \
+    --tls-ca "$t_dir/ca.pem" --acl "$t_dir/acl"
+if grep -q "built without TLS" "$t_dir/daemon.err"; then
+    t_skip "this build has no TLS"
+    t_done
+fi
+query="ca=$t_dir/ca.pem&cert=$t_dir/client.pem&key=$t_dir/client.key"
+campaign "$t_dir/t" --store "tenureds://$at?$query" --id tia --ttl 3s app/tls
+t_check "won: $(cat "$t_dir/t.err")" until_line "$t_dir/t" '"won"'
+first=$campaign
+campaign "$t_dir/u" --store "tenureds://localhost:$port?$query" --id uma --ttl 3s app/tls
+t_check "by name" until_line "$t_dir/u" '"leader".*"holder":"tia"'
+end "$first"
+t_check "takes over" until_line "$t_dir/u" '"won"'
+end "$campaign"
+
+t_case "TLS: what is not right is refused, and said"
+who="cert=$t_dir/client.pem&key=$t_dir/client.key"
+set -- --ttl 3s --wait 1s app/job
+told 69 "not trusted" elect --store "tenureds://$at?ca=$t_dir/otherca.pem&$who" "$@"
+told 69 "not for this host" elect --store "tenureds://$at?$query&name=elsewhere" "$@"
+told 69 "tenured 127.0.0.1" elect --store "tenureds://$at?ca=$t_dir/ca.pem" "$@"
+told 69 "tenured 127.0.0.1" elect --store \
+    "tenureds://$at?ca=$t_dir/ca.pem&cert=$t_dir/stranger.pem&key=$t_dir/stranger.key" "$@"
+told 69 "TLS" elect --store "tenured://$at" "$@"
+told 64 "no-such-file" elect --store "tenureds://$at?ca=$t_dir/no-such-file" "$@"
+t_done
