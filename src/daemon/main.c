@@ -44,6 +44,7 @@ static const char usage[] =
     "                         peer, and may be on any address; read again on SIGHUP\n"
     "  --http HOST:PORT       the same over HTTP, with metrics [none]\n"
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
+    "  --config FILE          options, one on a line, without the dashes\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"
     "  --max-connections-per-peer N   of one process, or of one address\n"
@@ -62,6 +63,12 @@ struct settings {
     bool has_witness;
 };
 
+/* What is being read: a line of a file; NULL: the command line. */
+static struct {
+    const char *file;
+    unsigned line;
+} place;
+
 static int bad(const char *format, const char *word)
 {
     char shown[300];
@@ -70,6 +77,13 @@ static int bad(const char *format, const char *word)
     tn_text_init(&text, shown, sizeof shown);
     tn_text_escape(&text, word, strlen(word));
     (void)fprintf(stderr, "tenured: ");
+    if (place.file != NULL) {
+        char path[200];
+        struct tn_text path_text;
+        tn_text_init(&path_text, path, sizeof path);
+        tn_text_escape(&path_text, place.file, strlen(place.file));
+        (void)fprintf(stderr, "%s:%u: ", path, place.line);
+    }
     (void)fprintf(stderr, format, shown);
     (void)fprintf(stderr, "; see tenured --help\n");
     return STATUS_USAGE;
@@ -157,6 +171,60 @@ static int take_value(struct settings *settings, const char *option, const char 
     return -1;
 }
 
+static bool has_value(struct settings *settings, const char *option)
+{
+    return strcmp(option, "--listen") == 0 || strcmp(option, "--witness") == 0 ||
+           path_of(&settings->config, option) != NULL || number_of(settings, option) != NULL;
+}
+
+/* "option value", or nothing but a comment. @line is kept. */
+static int take_line(struct settings *settings, char *line)
+{
+    static const char blanks[] = " \t\r\n";
+    char option[64];
+    char *end = line + strlen(line);
+
+    while (end > line && strchr(blanks, end[-1]) != NULL)
+        *--end = 0;
+    line += strspn(line, blanks);
+    if (*line == 0 || *line == '#')
+        return -1;
+    size_t len = strcspn(line, blanks);
+    char *value = line + len + strspn(line + len, blanks);
+    (void)snprintf(option, sizeof option, "--%.*s", (int)len, line);
+    if (len >= sizeof option - 2 || !has_value(settings, option))
+        return bad("there is no option '%s' for a file", option);
+    if (*value == 0)
+        return bad("%s needs a value", option + 2);
+    return take_value(settings, option, value);
+}
+
+/* Options, one on a line, as if they stood in the place of --config. */
+static int take_file(struct settings *settings, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    int status = -1;
+
+    if (file == NULL)
+        return bad(errno == ENOENT ? "there is no file '%s'" : "the file '%s' cannot be read",
+                   path);
+    place.file = path;
+    while (status < 0) {
+        char *line = NULL; /* Its words are kept to the end of the program. */
+        size_t size = 0;
+        if (getline(&line, &size, file) < 0) {
+            free(line);
+            break;
+        }
+        place.line++;
+        status = take_line(settings, line);
+    }
+    (void)fclose(file);
+    place.file = NULL;
+    place.line = 0;
+    return status;
+}
+
 static int take_options(struct settings *settings, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -173,13 +241,14 @@ static int take_options(struct settings *settings, int argc, char **argv)
             settings->config.journal.accept_older = true;
             continue;
         }
-        if (strcmp(option, "--listen") != 0 && strcmp(option, "--witness") != 0 &&
-            strcmp(option, "--new-secret") != 0 && path_of(&settings->config, option) == NULL &&
-            number_of(settings, option) == NULL)
+        if (strcmp(option, "--config") != 0 && strcmp(option, "--new-secret") != 0 &&
+            !has_value(settings, option))
             return bad("there is no option '%s'", option);
         if (i + 1 == argc || argv[i + 1][0] == 0)
             return bad("%s needs a value", option);
-        int status = take_value(settings, option, argv[++i]);
+        i++;
+        int status = strcmp(option, "--config") == 0 ? take_file(settings, argv[i])
+                                                     : take_value(settings, option, argv[i]);
         if (status >= 0)
             return status;
     }

@@ -118,6 +118,26 @@ def a_path_with_control_characters_makes_one_line():
     same("\x1b" in daemon.said(), False)
 
 
+@case
+def options_may_come_from_a_file_and_a_mistake_there_is_named_by_line():
+    daemon = Daemon()
+    config = daemon.path("config", "# All of it.\n\n  http 127.0.0.1:0\nmax-connections\t7  \n")
+    daemon.words = ("--config", config)
+    with daemon:
+        same(daemon.ask("GET", "/v1/info")[1]["maxclients"], 7)
+    for text, said in [("http 127.0.0.1:0\nnonsense 1\n", ":2: there is no option '--nonsense'"),
+                       ("new-secret me\n", ":1: there is no option"),
+                       ("max-leases\n", ":1: max-leases needs a value"),
+                       ("max-leases x\n", ":1: 'x' is not a number")]:
+        daemon = Daemon("--config", daemon.path("config", text))
+        try:
+            daemon.start()
+            raise AssertionError("started")
+        except AssertionError as error:
+            same(said in str(error), True)
+        same((daemon.process.returncode, daemon.said().count("\n")), (64, 1))
+
+
 # --- How much ----------------------------------------------------------------------------------
 
 @case
