@@ -164,6 +164,11 @@ def with_an_acl_http_gives_no_right_without_user_and_secret():
         listed = daemon.ask("GET", "/v1/leases", None, basic("watcher", watcher))[1]["leases"]
         same([lease["name"] for lease in listed], ["jobs/a"])
         same(password in daemon.said(), False)
+        daemon.path("acl", f"{line}\nallow mailer observe *\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "read again" in daemon.said(), "the new rules")
+        same(take("jobs/c", mailer), 403)
+        same(daemon.ask("GET", "/v1/leases/other", None, mailer)[0], 200)
 
 
 @case
@@ -281,6 +286,22 @@ def who_hangs_up_while_it_waits_gives_up_its_place():
 
 
 @case
+def who_waits_when_the_daemon_ends_is_told_to_ask_again():
+    with Daemon(*HTTP) as daemon:
+        for number in (1, 2):
+            daemon.post("/v1/sessions", session=secret(number), ttl_ms=60000)
+        daemon.post("/v1/leases/acquire", session=secret(1), name="a")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(
+            daemon.post("/v1/leases/acquire", session=secret(2), name="a", wait_ms=60000)))
+        thread.start()
+        until(lambda: daemon.ask("GET", "/v1/info")[1]["waiters"] == 1, "a waiter")
+        same(daemon.stop(), 0)
+        thread.join(PATIENCE)
+        same((answers[0][0], answers[0][1]["error"]), (503, "UNAVAILABLE"))
+
+
+@case
 def what_http_answered_is_there_after_kill_9():
     daemon = Daemon(*HTTP).start()
     daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
@@ -366,6 +387,7 @@ def events_begin_with_what_is_there_and_go_on_with_what_changes():
         same((kind, lease["name"], lease["state"], lease["token"] > token),
              ("lease", "jobs/7", "held", True))
         events.close()
+        same(daemon.ask("HEAD", "/v1/events"), (200, ""))
         until(lambda: daemon.ask("GET", "/v1/info")[1]["watches"] == 0, "no watch is left")
 
 

@@ -331,9 +331,8 @@ def the_wall_clock_of_a_client_may_be_set_too():
         env = {**os.environ, **fixture("stepped_clock"), "TENURE_TEST_STEP": step}
         said = daemon.path("said")
         with open(said, "w") as file:
-            process = subprocess.Popen([BUILD + "/tenure", "elect", "-s",
-                                        "sqlite:" + daemon.path("db"), "--ttl", "6s", "a"],
-                                       env=env, stdout=file)
+            process = subprocess.Popen([BUILD + "/tenure", "elect", "-s", "unix:" + daemon.socket,
+                                        "--ttl", "6s", "a"], env=env, stdout=file)
         try:
             until(lambda: '"won"' in open(said).read(), "a leader")
             for seconds in ("3600", "-3600", "0"):
