@@ -17,6 +17,7 @@
 #include "base/time.h"
 #include "base/url.h"
 #include "runtime/random.h"
+#include "stores/registry.h"
 
 #define PROBE "tenure-doctor/probe"
 #define FOR_MAX TN_SEC(600)
@@ -42,7 +43,7 @@ static const char after[] =
 struct doctor {
     struct tn_cli_store store;
     struct tn_doctor_report report;
-    const char *url;
+    const char *url, *plugin;
     tenure_ns span, ttl;
     uint32_t rho_ppm;
     bool json, install, conformance;
@@ -291,13 +292,14 @@ static int examine(struct doctor *doctor)
 /* --- The suite ------------------------------------------------------------------------------ */
 
 /* The suite is a program of its own, which the tests run as well; its output is what it is. */
-static int run_suite(const char *url)
+static int run_suite(const char *url, const char *plugin)
 {
     static const char *const places[] = { "tests/conformance",
                                           "../libexec/tenure/tenure-conformance" };
     char *argv[] = { "tenure-conformance", NULL };
 
-    if (setenv("TENURE_CONFORMANCE_URL", url, 1) == 0)
+    if (setenv("TENURE_CONFORMANCE_URL", url, 1) == 0 &&
+        (plugin == NULL || setenv("TENURE_CONFORMANCE_PLUGIN", plugin, 1) == 0))
         tn_cli_exec_beside(places, sizeof places / sizeof places[0], argv);
     return tn_cli_fail(TN_EXIT_UNAVAILABLE, "doctor",
                        "the suite needs the program tenure-conformance beside this one; build it "
@@ -305,6 +307,19 @@ static int run_suite(const char *url)
 }
 
 /* --- The verb ------------------------------------------------------------------------------- */
+
+/* Before another program is begun with it. */
+static int check_url(const char *url)
+{
+    const struct tn_store_ops *ops;
+    const char *rest;
+    char text[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    tn_text_init(&error, text, sizeof text);
+    int rc = tn_store_find(url, &ops, &rest, &error);
+    return rc < 0 ? tn_cli_store_fail("doctor", rc, text) : -1;
+}
 
 static int read_arguments(struct doctor *doctor, int argc, char **argv)
 {
@@ -315,6 +330,7 @@ static int read_arguments(struct doctor *doctor, int argc, char **argv)
         TN_RATE("rho", 0, &doctor->rho_ppm, "0.1", "clock-rate bound to plan with"),
         TN_FLAG("install", 0, &doctor->install, "make what the store needs: a schema, a file"),
         TN_FLAG("conformance", 0, &doctor->conformance, "run the conformance suite instead"),
+        TN_STRING("plugin", 0, &doctor->plugin, "FILE", NULL, "a store of your own for the suite"),
         TN_FLAG("json", 0, &doctor->json, "print one JSON object on one line"),
     };
     struct tn_command command = { .verb = "doctor",
@@ -330,12 +346,16 @@ static int read_arguments(struct doctor *doctor, int argc, char **argv)
         return status;
     if (command.rest_count > 0 && doctor->url != NULL)
         return tn_cli_fail(TN_EXIT_USAGE, "doctor", "one store at a time: a URL, or --store");
+    if (doctor->plugin != NULL && !doctor->conformance)
+        return tn_cli_fail(TN_EXIT_USAGE, "doctor", "--plugin is for --conformance");
     if (command.rest_count > 0)
         doctor->url = command.rest[0];
     if (doctor->url == NULL)
         doctor->url = getenv("TENURE_STORE");
     if (doctor->url == NULL || doctor->url[0] == '\0')
         doctor->url = "sqlite:";
+    if (doctor->conformance && doctor->plugin == NULL)
+        return check_url(doctor->url);
     return -1;
 }
 
@@ -348,7 +368,7 @@ int tn_cli_doctor(int argc, char **argv)
     if (status >= 0)
         return status;
     if (doctor.conformance)
-        return run_suite(doctor.url);
+        return run_suite(doctor.url, doctor.plugin);
     doctor.report.url = tn_url_public(doctor.url, shown, sizeof shown);
     status = tn_cli_store_open("doctor", doctor.url, doctor.install, 0, &doctor.store);
     if (status >= 0)

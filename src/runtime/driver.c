@@ -692,6 +692,7 @@ void tn_driver_start(struct tn_driver *driver, struct tn_store *store)
     uint64_t seed;
 
     driver->store = store;
+    driver->plan.slack = store->ops->slack;
     driver->config = (struct tn_claim_config) {
         .attempt_timeout = driver->plan.attempt_timeout,
         .backoff = driver->plan.backoff,

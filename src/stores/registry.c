@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "base/url.h"
 #include "stores/memory.h"
+#include "stores/own.h"
 #include "stores/redis/redis.h"
 #include "stores/sqlite.h"
 #include "stores/tenured/tenured.h"
@@ -122,6 +123,12 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
             *ret_rest = url + len + 1;
             return 0;
         }
+    }
+    const struct tn_store_ops *own = url[len] == ':' ? tn_own_find(url, len) : NULL;
+    if (own != NULL) {
+        *ret_ops = own;
+        *ret_rest = url + len + 1;
+        return 0;
     }
     for (size_t i = 0; i < ABSENT && url[len] == ':'; i++) {
         if (is_scheme(url, len, absent[i].scheme)) {

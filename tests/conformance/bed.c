@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/conformance/bed.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/sha256.h"
 #include "runtime/random.h"
 #include "stores/registry.h"
+#include "tenure/store.h"
 
 enum { STORES = 8 };
 
@@ -371,7 +373,7 @@ const struct bed_news *bed_hear(struct bed_store *store, enum tn_notice_kind kin
     return wanted.found;
 }
 
-bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
+static bool is_told(struct bed_actor *actor, const char *name, tenure_ns bound)
 {
     size_t at = actor->at->count >= BED_NEWS ? actor->at->count - BED_NEWS + 1 : 0;
     tenure_ns end = bed_now() + bound;
@@ -386,6 +388,53 @@ bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
         }
     }
     return false;
+}
+
+static bool has_cap(const struct bed_store *store, unsigned cap)
+{
+    return (store->store->ops->caps & cap) != 0;
+}
+
+enum tn_answer bed_waiting(const struct bed_store *store)
+{
+    return has_cap(store, TN_STORE_QUEUES) ? TN_ANSWER_QUEUED : TN_ANSWER_HELD;
+}
+
+static bool reads_grant(struct bed_actor *actor, const char *name)
+{
+    const struct tn_store_req *req = bed_read(actor->at, name);
+    struct tn_secret hash;
+
+    tn_secret_hash(&actor->term, 't', &hash);
+    if (!req->record.held || !tn_secret_equal(&req->record.term, &hash))
+        return false;
+    actor->token = req->record.token;
+    return true;
+}
+
+bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
+{
+    tenure_ns end = bed_now() + bound;
+    bool queues = has_cap(actor->at, TN_STORE_QUEUES);
+
+    if (has_cap(actor->at, TN_STORE_TELLS))
+        return is_told(actor, name, bound);
+    for (;;) {
+        if (queues ? reads_grant(actor, name)
+                   : bed_acquire(actor, name, false)->answer == TN_ANSWER_GRANTED)
+            return true;
+        if (bed_now() >= end)
+            return false;
+        bed_pass(bed_now() + TN_MS(20));
+    }
+}
+
+bool bed_is_not_granted(struct bed_actor *actor, const char *name, tenure_ns bound)
+{
+    if (has_cap(actor->at, TN_STORE_TELLS))
+        return !is_told(actor, name, bound);
+    bed_pass(bed_now() + bound);
+    return !reads_grant(actor, name);
 }
 
 /* --- Leaving nothing behind ----------------------------------------------------------------- */
@@ -538,9 +587,30 @@ static void remove_files(void)
         (void)rmdir(folder);
 }
 
+/* A store that Tenure does not know: tenure/store.h. */
+static void load_plugin(void)
+{
+    const char *path = getenv("TENURE_CONFORMANCE_PLUGIN");
+    void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const struct tenure_store_ops *(*plugin)(void) = NULL;
+
+    if (path == NULL)
+        return;
+    if (library != NULL) /* POSIX lets a function be found so. */
+        *(void **)(&plugin) = dlsym(library, "tenure_store_plugin");
+    if (plugin == NULL)
+        tn_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    CHECK_EQ_I64(tenure_store_register(plugin()), 0);
+}
+
 void bed_conform(unsigned slot, void (*scenario)(void))
 {
+    static bool loaded;
     struct tn_secret chance;
+
+    if (!loaded)
+        load_plugin();
+    loaded = true;
 
     CHECK_EQ_I64(tn_random_secret(&chance), 0);
     if (prefix[0] == '\0' && atexit(clear_away) == 0)

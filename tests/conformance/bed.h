@@ -93,8 +93,13 @@ struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool
 struct tn_store_req *bed_release(struct bed_actor *actor, const char *name, uint64_t token);
 struct tn_store_req *bed_renew(struct bed_actor *actor);
 struct tn_store_req *bed_read(struct bed_store *store, const char *name);
-/* The push that tells @actor's term of its grant. */
+/* What an acquire that waits is answered: QUEUED, or HELD where there are no queues. */
+enum tn_answer bed_waiting(const struct bed_store *store);
+/* The push that tells @actor's term of its grant; where nobody tells, it reads, and where there are
+ * no queues, it asks again. */
 bool bed_is_granted(struct bed_actor *actor, const char *name, tenure_ns bound);
+/* It has no grant, and gets none within @bound. */
+bool bed_is_not_granted(struct bed_actor *actor, const char *name, tenure_ns bound);
 
 /* The rest of the scenario in another process, which has its own loop; call before any open.
  * In the child @body is run and the process ends. Returns its number; bed_join fails unless it

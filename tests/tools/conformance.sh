@@ -39,6 +39,24 @@ TENURE_CONFORMANCE_URL=sqlite:
 planted denies-scripts who_knows_the_secret_is_the_session
 TENURE_CONFORMANCE_URL=memory:
 
+t_case "a store of one's own passes, and with a fault does not"
+unset TENURE_CONFORMANCE_PLANT
+plugin=$TENURE_BUILD/tests/fixtures/dir-store.so
+t_run "$TENURE_BUILD/tenure" doctor --conformance "dir:$t_dir/leases" --plugin "$plugin"
+t_check "passes: $(grep FAIL "$t_out" | head -n 3)" \
+    grep -q "^[1-9][0-9]* passed, 0 failed, 0 skipped" "$t_out"
+t_check "in that folder" [ -s "$t_dir/leases/state" ]
+TENURE_CONFORMANCE_PLUGIN=$plugin TENURE_CONFORMANCE_PLANT=repeats-token \
+    TENURE_CONFORMANCE_URL=dir:$t_dir/planted t_run "$suite" tokens_rise
+t_check "a fault is found" grep -q "^FAIL lease_test/dir_tokens_rise" "$t_out"
+t_run "$TENURE_BUILD/tenure" doctor --conformance "dir:$t_dir/leases"
+t_check "without it: 64" [ "$t_status" -eq 64 ]
+t_run "$TENURE_BUILD/tenure" doctor --conformance "dir:$t_dir/leases" --plugin "$t_dir/none.so"
+t_check "a file that is not there: 1" [ "$t_status" -eq 1 ]
+t_check "is named" grep -q "none.so" "$t_out"
+t_run "$TENURE_BUILD/tenure" doctor sqlite:x --plugin "$plugin"
+t_check "only for the suite: 64" [ "$t_status" -eq 64 ]
+
 t_case "the suite can be pointed at one store"
 unset TENURE_CONFORMANCE_PLANT
 t_run "$suite" --list

@@ -97,7 +97,7 @@ build() {
     shift 2
     # shellcheck disable=SC2086
     t_run "$cc" -std=c11 -D_GNU_SOURCE $strict $instrument "$TENURE_ROOT/examples/$example.c" \
-        -o "$t_dir/$example-$kind" "$@"
+        ${example_more:-} -o "$t_dir/$example-$kind" "$@"
     t_check "$example, $kind: $(head -n 3 "$t_err")" [ "$t_status" -eq 0 ]
 }
 
@@ -105,6 +105,9 @@ t_case "the examples compile, linked either way"
 for example in leader fenced-writer event-loop; do
     build $example shared
     build $example static
+done
+for kind in shared static; do
+    example_more=$TENURE_ROOT/examples/dir-store.c build own-store $kind
 done
 t_check "shared" sh -c "readelf -d '$t_dir/leader-shared' | grep -q 'libtenure.so.$major'"
 t_refute "static" sh -c "readelf -d '$t_dir/leader-static' | grep -q libtenure"
@@ -129,7 +132,7 @@ last_token() { sed -n 's/^working, token //p' "$1" | tail -n 1; }
 takes_over() {
     what=$1
     shift
-    store=sqlite:$t_dir/$what.db
+    store=${scheme:-sqlite}:$t_dir/$what.db
     "$@" "$store" >"$t_dir/$what.1" 2>&1 &
     first=$!
     t_check "$what: the first works: $(cat "$t_dir/$what.1")" \
@@ -156,6 +159,12 @@ takes_over leader-static "$t_dir/leader-static" job
 
 t_case "event-loop: one leads, and the other takes over"
 takes_over event-loop "$t_dir/event-loop-shared" job
+
+t_case "own-store: the same in a store of one's own"
+scheme=dir
+takes_over own-store-shared "$t_dir/own-store-shared" job
+takes_over own-store-static "$t_dir/own-store-static" job
+scheme=sqlite
 
 t_case "leader.py: one leads, and the other takes over"
 if [ -n "$instrument" ]; then
@@ -192,7 +201,7 @@ t_check "the second is refused" [ $? -eq 80 ]
 t_check "and says so: $(cat "$t_dir/fenced.2")" grep -q 'journal' "$t_dir/fenced.2"
 
 t_case "an example without arguments says what it wants"
-for example in leader fenced-writer event-loop; do
+for example in leader fenced-writer event-loop own-store; do
     t_run "$t_dir/$example-shared"
     t_check "$example: usage" grep -q "^usage: $example NAME" "$t_err"
     t_check "$example: exit status" [ "$t_status" -eq 64 ]

@@ -1,0 +1,12 @@
+/* own.h - stores that the application brings, by their scheme; tenure/store.h is their contract.
+ *
+ * Threads: any. */
+#ifndef TN_STORES_OWN_H
+#define TN_STORES_OWN_H
+
+#include "runtime/store.h"
+
+/* The registered store whose scheme are the first @len bytes of @url; NULL: none. */
+const struct tn_store_ops *tn_own_find(const char *url, size_t len);
+
+#endif
