@@ -93,15 +93,20 @@ def guard(port, path, auth):
     kazoo.stop()
 
 
+def until_nodes(kazoo, path, count):
+    nodes = []
+    while len(nodes) < count:
+        time.sleep(0.05)
+        nodes = sorted((n for n in kazoo.get_children(path) if "latch-" in n), key=place)
+    return nodes
+
+
 def usurp(port, path):
     kazoo = client(port)
     kazoo.ensure_path(path)
     first = kazoo.create(path + "/_c_x-latch-", b"boss", ephemeral=True, sequence=True)
     print("leads", flush=True)
-    nodes = []
-    while len(nodes) < 2:
-        time.sleep(0.05)
-        nodes = sorted((n for n in kazoo.get_children(path) if "latch-" in n), key=place)
+    nodes = until_nodes(kazoo, path, 2)
     print("ready", flush=True)
     sys.stdin.readline()
     both = kazoo.transaction()
@@ -109,6 +114,8 @@ def usurp(port, path):
     both.create(path + "/" + nodes[1], b"thief", ephemeral=True)
     both.delete(first)
     print("done", all(not isinstance(one, Exception) for one in both.commit()), flush=True)
+    until_nodes(kazoo, path, 2)
+    print("behind", flush=True)
     sys.stdin.readline()
     kazoo.stop()
 

@@ -91,6 +91,7 @@ echo >&8
 t_check "taken" until_line "$t_dir/usurp" 'done True'
 kill -CONT $oda
 t_check "sees who leads" until_line "$t_dir/oda" '"event":"leader".*"holder":"thief"'
+t_check "in line again" until_line "$t_dir/usurp" behind
 t_refute "did not win" grep -q '"event":"won"' "$t_dir/oda"
 exec 8>&-
 t_check "wins in its turn" until_line "$t_dir/oda" '"event":"won"'

@@ -641,13 +641,21 @@ void tn_pg_kick(struct tn_pg_store *store)
         (void)uv_idle_start(&store->idle, hear_idle);
 }
 
-static const char *last_error(const struct tn_pg_store *store)
+static void last_error(const struct tn_pg_store *store, char *ret_why, size_t size)
 {
+    const struct tn_pg_host *host = &store->url.hosts[0];
+
     if (store->work.error[0] != '\0')
-        return store->work.error;
-    return store->work.state == TN_PG_RESOLVING
-               ? "postgres: no answer from the name service yet; check the resolver"
-               : "postgres: no answer from the server yet; check host, port and network";
+        (void)snprintf(ret_why, size, "%s", store->work.error);
+    else if (store->work.state == TN_PG_RESOLVING)
+        (void)snprintf(ret_why, size,
+                       "postgres: no answer from the name service about %.80s yet; check the "
+                       "resolver, or give the address",
+                       host->name);
+    else
+        (void)snprintf(ret_why, size,
+                       "postgres: no answer from %.80s yet; check host, port and network",
+                       host->name[0] != '\0' ? host->name : "the server");
 }
 
 static void shut(struct tn_pg_store *store);
@@ -655,6 +663,7 @@ static void shut(struct tn_pg_store *store);
 static void turn(struct tn_pg_store *store)
 {
     tenure_ns now = tn_pg_now(store);
+    char why[sizeof store->work.error];
 
     (void)uv_idle_stop(&store->idle);
     if (store->closing) {
@@ -667,8 +676,9 @@ static void turn(struct tn_pg_store *store)
     for (struct tn_store_req *req = take(&store->faulty); req != NULL; req = take(&store->faulty))
         req->done(req);
     give_up_sent(store, now);
+    last_error(store, why, sizeof why);
     fail_waiting(store, now, store->ready ? TENURE_E_UNAVAILABLE : store->work.code,
-                 store->ready ? "postgres: too busy with earlier statements" : last_error(store));
+                 store->ready ? "postgres: too busy with earlier statements" : why);
     tn_pg_link_tick(&store->work, now);
     tn_pg_link_tick(&store->bell, now);
     pump(store);
