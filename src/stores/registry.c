@@ -16,7 +16,7 @@
 #ifdef TENURE_ETCD
 #include "stores/etcd/etcd.h"
 #endif
-#if TENURE_POSTGRES
+#ifdef TENURE_POSTGRES
 #include "stores/postgres/postgres.h"
 #endif
 #ifdef TENURE_ZOOKEEPER
@@ -29,7 +29,7 @@ static const struct tn_store_ops *const built[] = {
 #ifdef TENURE_ETCD
     &tn_etcd_store_ops,      &tn_etcds_store_ops,
 #endif
-#if TENURE_POSTGRES
+#ifdef TENURE_POSTGRES
     &tn_postgres_store_ops,  &tn_postgresql_store_ops,
 #endif
 #ifdef TENURE_ZOOKEEPER
@@ -51,11 +51,12 @@ static const struct {
 #endif
 #ifndef TENURE_ZOOKEEPER
     { "zookeeper", "libzookeeper-st-dev" },
+    { "zookeepers", "libzookeeper-st-dev" },
 #endif
     { "consul", "libcurl4-openssl-dev" },
     { "kubernetes", "libcurl4-openssl-dev" },
     { "dynamodb", "libcurl4-openssl-dev" },
-#if !TENURE_POSTGRES
+#ifndef TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
 #endif

@@ -441,6 +441,16 @@ bool bed_is_not_granted(struct bed_actor *actor, const char *name, tenure_ns bou
 
 static bool forgotten;
 
+/* Once, and not of what is in this process or in a file of the scenario's own. */
+static void tell_what_stays(const struct tn_store_ops *ops)
+{
+    static bool told;
+
+    if (!told && (ops->caps & TN_STORE_LOCAL) == 0)
+        printf("the names below %s stay: %s: has no way to forget them\n", prefix, ops->scheme);
+    told = true;
+}
+
 static void hear_forgotten(void *arg, int status, const char *error)
 {
     (void)arg;
@@ -465,7 +475,9 @@ static void close_sessions(void)
         (void)bed_ask(store, &op);
     }
     session_count = 0;
-    if (store->store->ops->forget != NULL) {
+    if (store->store->ops->forget == NULL) {
+        tell_what_stays(store->store->ops);
+    } else {
         forgotten = false;
         store->store->ops->forget(store->store, prefix, hear_forgotten, NULL);
         (void)bed_until(is_forgotten, NULL, BED_BOUND);
