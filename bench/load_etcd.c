@@ -2,8 +2,8 @@
  *
  * An acquire is what everybody does there: LeaseGrant, then a transaction that puts the key if it
  * is not there. A renewal is a message on the stream of LeaseKeepAlive. In hand-overs each of the
- * two has a key of its own and watches the other's, as etcd's election does; who sees the other's
- * vanish holds. The election looks once more before it believes that; this does not.
+ * two has a key of its own and watches the other's; who sees the other's vanish looks once more, as
+ * etcd's own election does, and holds when there is none before it.
  * The messages are few and small, so they are written by hand; numbers are those of etcd's
  * rpc.proto. */
 #include "bench/load.h"
@@ -194,6 +194,16 @@ static void watch_other(struct own *own)
     send_call(own, &own->watch, "/etcdserverpb.Watch/Watch", &message, false);
 }
 
+static void look_again(struct own *own)
+{
+    struct message message = { .len = 0 };
+    char key[64];
+    size_t len = key_of(own->conn, 1 - (int)own->conn->number, key);
+
+    add_bytes(&message, 1, key, len);
+    send_call(own, &own->call, "/etcdserverpb.KV/Range", &message, true);
+}
+
 static void keep_alive(struct own *own)
 {
     struct message message = { .len = 0 };
@@ -240,8 +250,11 @@ static bool go_on(struct conn *conn)
 
     if (conn->op == OP_RENEW)
         return own->message;
-    if (conn->op == OP_WAIT && stage == 1)
-        return own->event;
+    if (conn->op == OP_WAIT && stage == 1 && own->event) {
+        conn->stage++;
+        look_again(own);
+        return false;
+    }
     if (!own->done)
         return false;
     conn->stage++;
@@ -250,9 +263,9 @@ static bool go_on(struct conn *conn)
         own->lease = own->answer_id;
     else if (conn->op == OP_ACQUIRE && stage == 0)
         put_key(own, -1, own->answer_id);
-    else if (conn->op == OP_WAIT)
+    else if (conn->op == OP_WAIT && stage == 0)
         watch_other(own);
-    return conn->op != OP_WAIT && (conn->op != OP_ACQUIRE || stage == 1);
+    return conn->op == OP_WAIT ? stage == 2 : conn->op != OP_ACQUIRE || stage == 1;
 }
 
 static bool etcd_arrived(struct conn *conn)

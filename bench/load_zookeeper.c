@@ -1,15 +1,16 @@
 /* load_zookeeper.c - what a lease is on ZooKeeper: an ephemeral node of the connection's session.
  *
  * Its protocol ("jute") frames everything by a length of four bytes, big-endian. In hand-overs each
- * of the two has a node of its own and watches the other's, as in Curator's recipe; who sees the
- * other's vanish holds. The recipe looks once more before it believes that; this does not. */
+ * of the two has a node of its own and watches the other's; who sees the other's vanish looks once
+ * more, as Curator's recipe does, and holds when there is none before it. */
 #include <stdio.h>
 
 #include "bench/load.h"
 
 enum { CREATE = 1, DELETE = 2, EXISTS = 3, PING = 11 };
 enum { PING_XID = -2, EVENT_XID = -1 };
-enum { PATH_MAX_LEN = 80, NODE_DELETED = 2 };
+enum { PATH_MAX_LEN = 80, NODE_DELETED = 2, NO_NODE = -101 };
+enum { CREATING, WATCHING, LOOKING }; /* Stages of a wait. */
 
 static void put_text(struct conn *conn, const char *text)
 {
@@ -89,6 +90,18 @@ static void zookeeper_begin(struct conn *conn)
     }
 }
 
+/* Create, watch the other's, and look once more when it is gone. Returns whether it holds. */
+static bool wait_on(struct conn *conn, bool deleted, int error)
+{
+    if (conn->stage == LOOKING)
+        return error == NO_NODE;
+    if (conn->stage == CREATING || deleted) {
+        put_request(conn, EXISTS, 1 - (int)conn->number);
+        conn->stage = deleted ? LOOKING : WATCHING;
+    }
+    return false;
+}
+
 /* One frame of @len bytes: transaction, error, and what it is about. */
 static bool take_frame(struct conn *conn, const char *frame, size_t len)
 {
@@ -99,7 +112,8 @@ static bool take_frame(struct conn *conn, const char *frame, size_t len)
     int xid = (int)load_u32(frame);
     int error = (int)load_u32(frame + 12);
     bool event = xid == EVENT_XID;
-    if (!event && error != 0) {
+    if (!event && error != 0 &&
+        !(error == NO_NODE && conn->op == OP_WAIT && conn->stage == LOOKING)) {
         char text[40];
         (void)snprintf(text, sizeof text, "operation %d, error %d", (int)conn->op, error);
         load_fail("zookeeper", text, strlen(text));
@@ -108,11 +122,7 @@ static bool take_frame(struct conn *conn, const char *frame, size_t len)
         conn->granted = true;
         return !event;
     }
-    if (event)
-        return len >= 20 && load_u32(frame + 16) == NODE_DELETED;
-    if (conn->stage++ == 0)
-        put_request(conn, EXISTS, 1 - (int)conn->number);
-    return false;
+    return wait_on(conn, event && len >= 20 && load_u32(frame + 16) == NODE_DELETED, error);
 }
 
 static bool zookeeper_arrived(struct conn *conn)

@@ -180,6 +180,7 @@ END {
     print "| tenured alone | (spread) | wanted | met |"
     print "|---|---|---|---|"
     alone("resident memory when idle, kB", "idle", "tenured", "<= 10240")
+    alone("acquires a second on the Unix socket, 256 connections", "acquire-256", "tenured-unix")
     alone("crash of a holder on the Unix socket, to the next, ms", "failover", "tenured-unix",
           "<= 20")
     alone(many " leases of 1,000 sessions: restart to serving, ms", "many-restart", "tenured",
