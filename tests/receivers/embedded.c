@@ -24,19 +24,21 @@ const struct receiver *const receivers[] = { &sqlite_receiver,
                                              &plain_receiver,
                                              NULL };
 
-static char folder[64];
+static struct place place;
 static char path[128];
 
-static bool make_folder(char *why, size_t size)
+static bool make_folder(const char *scheme, char *why, size_t size)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/tn-fences-......");
-    memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
-    if (mkdtemp(folder) == NULL) {
-        (void)snprintf(why, size, "no folder can be made in /tmp");
+    if (!place_make(&place, why, size))
         return false;
-    }
-    (void)snprintf(path, sizeof path, "%s/data", folder);
+    (void)snprintf(path, sizeof path, "%s/data", place.folder);
+    (void)snprintf(place.url, sizeof place.url, "%s%s", scheme, path);
     return true;
+}
+
+static bool file_prepare(char *why, size_t size)
+{
+    return make_folder("file:", why, size);
 }
 
 static void remove_folder(void)
@@ -50,7 +52,7 @@ static void remove_folder(void)
         (void)snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
         (void)unlink(file);
     }
-    (void)rmdir(folder);
+    (void)rmdir(place.folder);
 }
 
 /* --- SQLite --------------------------------------------------------------------------------- */
@@ -68,7 +70,7 @@ static sqlite3 *open_db(void)
 
 static bool sqlite_prepare(char *why, size_t size)
 {
-    if (!make_folder(why, size))
+    if (!make_folder("sqlite:", why, size))
         return false;
     sqlite3 *db = open_db();
     bool good = db != NULL &&
@@ -104,7 +106,7 @@ static int sqlite_write(void *connection, uint64_t token, unsigned writer, unsig
                    text, writer, n);
     if (sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         goto out;
-    int rc = tenure_fence_sqlite_admit(db, "log", token);
+    int rc = unguarded ? 0 : tenure_fence_sqlite_admit(db, "log", token);
     if (rc == TENURE_E_STALE) {
         if (sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK)
             return rc;
@@ -146,20 +148,14 @@ static bool sqlite_highest(uint64_t *ret_highest)
     return good;
 }
 
-static int raise_at(const char *scheme, const char *resource, uint64_t token, char *error,
-                    size_t size)
+static int raise_fence(uint64_t token, char *error, size_t size)
 {
-    char url[160];
-    struct tn_text text;
-
-    (void)snprintf(url, sizeof url, "%s%s", scheme, path);
-    tn_text_init(&text, error, size);
-    return tn_fence_raise_at(url, resource, token, TN_SEC(10), &text);
+    return place_raise(&place, token, error, size);
 }
 
-static int sqlite_raise(uint64_t token, char *error, size_t size)
+static bool sqlite_guard(bool on)
 {
-    return raise_at("sqlite:", "log", token, error, size);
+    return place_guard(&place, on);
 }
 
 const struct receiver sqlite_receiver = {
@@ -168,8 +164,9 @@ const struct receiver sqlite_receiver = {
     .finish = remove_folder,
     .open = sqlite_open,
     .write = sqlite_write,
-    .raise = sqlite_raise,
+    .raise = raise_fence,
     .read = sqlite_read,
+    .guard = sqlite_guard,
     .highest = sqlite_highest,
 };
 
@@ -190,12 +187,28 @@ static int format_record(char buf[64], uint64_t token, unsigned writer, unsigned
     return snprintf(buf, 64, "%s %u %u\n", text, writer, n);
 }
 
+static int plain_write(void *connection, uint64_t token, unsigned writer, unsigned n, char *error,
+                       size_t size)
+{
+    char record[64];
+    int len = format_record(record, token, writer, n);
+    int fd = open(connection, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    bool good = fd >= 0 && write(fd, record, (size_t)len) == len;
+    if (!good)
+        (void)snprintf(error, size, "cannot append");
+    (void)close(fd);
+    return good ? 0 : TENURE_E_UNAVAILABLE;
+}
+
 static int file_write(void *connection, uint64_t token, unsigned writer, unsigned n, char *error,
                       size_t size)
 {
     char record[64];
     int len = format_record(record, token, writer, n);
 
+    if (unguarded)
+        return plain_write(connection, token, writer, n, error, size);
     int rc = tenure_fence_file_append(connection, token, record, (size_t)len, TN_SEC(120));
     if (rc < 0 && rc != TENURE_E_STALE)
         (void)snprintf(error, size, "%s", tenure_strerror(rc));
@@ -227,6 +240,8 @@ static bool file_read(record_each each, void *arg)
 {
     uint64_t token;
 
+    if (unguarded)
+        return plain_read(each, arg);
     return tenure_fence_file_highest(path, &token) == 0 && token > 0 &&
            tenure_fence_file_raise(path, token, TN_SEC(5)) == 0 && plain_read(each, arg);
 }
@@ -236,37 +251,18 @@ static bool file_highest(uint64_t *ret_highest)
     return tenure_fence_file_highest(path, ret_highest) == 0;
 }
 
-static int file_raise(uint64_t token, char *error, size_t size)
-{
-    return raise_at("file:", NULL, token, error, size);
-}
-
 const struct receiver file_receiver = {
     .name = "file",
-    .prepare = make_folder,
+    .prepare = file_prepare,
     .finish = remove_folder,
     .open = file_open,
     .write = file_write,
-    .raise = file_raise,
+    .raise = raise_fence,
     .read = file_read,
     .highest = file_highest,
 };
 
 /* --- A file without a fence ------------------------------------------------------------------ */
-
-static int plain_write(void *connection, uint64_t token, unsigned writer, unsigned n, char *error,
-                       size_t size)
-{
-    char record[64];
-    int len = format_record(record, token, writer, n);
-    int fd = open(connection, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-
-    bool good = fd >= 0 && write(fd, record, (size_t)len) == len;
-    if (!good)
-        (void)snprintf(error, size, "cannot append");
-    (void)close(fd);
-    return good ? 0 : TENURE_E_UNAVAILABLE;
-}
 
 static bool plain_highest(uint64_t *ret_highest)
 {
@@ -284,7 +280,7 @@ static int plain_raise(uint64_t token, char *error, size_t size)
 
 const struct receiver plain_receiver = {
     .name = "unfenced",
-    .prepare = make_folder,
+    .prepare = file_prepare,
     .finish = remove_folder,
     .open = file_open,
     .write = plain_write,

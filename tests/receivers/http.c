@@ -17,10 +17,10 @@
 
 #define TIMEOUT TN_SEC(60)
 
-static char folder[64];
+static struct place place;
 static char log_path[128];
 static char fences_path[128];
-static char url[64];
+static char upstream[64]; /* The server itself. */
 static pid_t server = -1;
 static pid_t gate = -1;
 
@@ -66,22 +66,19 @@ static void finish(void)
     end(&server);
     (void)unlink(log_path);
     (void)unlink(fences_path);
-    (void)rmdir(folder);
+    (void)rmdir(place.folder);
 }
 
 static bool prepare(char *why, size_t size)
 {
     const char *build = getenv("TENURE_BUILD");
     char programs[2][256];
-    char upstream[64];
     unsigned port = 0;
 
-    (void)snprintf(folder, sizeof folder, "/tmp/tn-fences-......");
-    memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
-    if (mkdtemp(folder) == NULL)
+    if (!place_make(&place, why, size))
         return false;
-    (void)snprintf(log_path, sizeof log_path, "%s/log", folder);
-    (void)snprintf(fences_path, sizeof fences_path, "%s/gate.db", folder);
+    (void)snprintf(log_path, sizeof log_path, "%s/log", place.folder);
+    (void)snprintf(fences_path, sizeof fences_path, "%s/gate.db", place.folder);
     (void)snprintf(programs[0], sizeof programs[0], "%s/tests/fixtures/upstream",
                    build != NULL ? build : "build");
     (void)snprintf(programs[1], sizeof programs[1], "%s/tenure", build != NULL ? build : "build");
@@ -91,7 +88,7 @@ static bool prepare(char *why, size_t size)
                                 "--fences",  fences_path, "--listen",   "127.0.0.1:0",
                                 "--timeout", "60s",       NULL };
     gate = start(arguments, &port);
-    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
+    (void)snprintf(place.url, sizeof place.url, "http://127.0.0.1:%u", port);
     (void)snprintf(why, size, "the gate does not start");
     return port != 0;
 }
@@ -99,14 +96,14 @@ static bool prepare(char *why, size_t size)
 static void *open_connection(char *error, size_t size)
 {
     struct tn_http_client *client = malloc(sizeof *client);
-    struct tn_place place;
+    struct tn_place at;
 
-    if (client == NULL || !tn_http_url_parse(url, &place)) {
-        (void)snprintf(error, size, "no client for %s", url);
+    if (client == NULL || !tn_http_url_parse(unguarded ? upstream : place.url, &at)) {
+        (void)snprintf(error, size, "no client for %s", place.url);
         free(client);
         return NULL;
     }
-    tn_http_client_init(client, &place);
+    tn_http_client_init(client, &at);
     return client;
 }
 
@@ -137,10 +134,7 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
 
 static int raise_fence(uint64_t token, char *error, size_t size)
 {
-    struct tn_text text;
-
-    tn_text_init(&text, error, size);
-    return tn_fence_raise_at(url, "log", token, TN_SEC(10), &text);
+    return place_raise(&place, token, error, size);
 }
 
 /* "POST /log TOKEN WRITER N" */
@@ -166,16 +160,7 @@ static bool read_records(record_each each, void *arg)
 
 static bool read_highest(uint64_t *ret_highest)
 {
-    struct tn_fence_options options = { .read_only = true };
-    struct tn_fence_target *target = NULL;
-    char scratch[256];
-    struct tn_text error;
-
-    tn_text_init(&error, scratch, sizeof scratch);
-    bool good = tn_fence_target_open(url, &options, &target, &error) == 0 &&
-                tn_fence_target_show(target, "log", ret_highest, &error) == 0;
-    tn_fence_target_close(target);
-    return good;
+    return place_highest(&place, ret_highest);
 }
 
 const struct receiver http_receiver = {

@@ -15,8 +15,7 @@
 #include "receivers/target.h"
 #include "tenure/error.h"
 
-static char folder[64];
-static char url[160];
+static struct place place;
 
 static bool run(PGconn *connection, const char *sql)
 {
@@ -27,59 +26,25 @@ static bool run(PGconn *connection, const char *sql)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* The harness prints the URL, or why there is no server. */
-static bool start(char *why, size_t size)
-{
-    char command[256];
-    const char *root = getenv("TENURE_ROOT");
-
-    (void)snprintf(folder, sizeof folder, "/tmp/tn-fences-......");
-    memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
-    if (mkdtemp(folder) == NULL)
-        return false;
-    (void)snprintf(command, sizeof command, "%s/tests/harness/postgres start %s",
-                   root != NULL ? root : ".", folder);
-    FILE *in = popen(command, "r");
-    if (in == NULL || fgets(url, sizeof url, in) == NULL)
-        url[0] = '\0';
-    url[strcspn(url, "\n")] = '\0';
-    (void)snprintf(why, size, "%s", url[0] != '\0' ? url : "tests/harness/postgres said nothing");
-    return in != NULL && pclose(in) == 0;
-}
-
 static bool prepare(char *why, size_t size)
 {
-    struct tn_fence_options options = { 0 };
-    struct tn_fence_target *target = NULL;
-    struct tn_text error;
-
-    if (!start(why, size))
+    if (!place_start(&place, "postgres", why, size))
         return false;
-    PGconn *connection = PQconnectdb(url);
+    PGconn *connection = PQconnectdb(place.url);
     bool good = run(connection, "CREATE TABLE log (id bigserial PRIMARY KEY, token numeric(20), "
                                 "writer int, n int)");
     PQfinish(connection);
-    tn_text_init(&error, why, size);
-    good = good && tn_fence_target_open(url, &options, &target, &error) == 0 &&
-           tn_fence_target_install(target, "log", "log", &error) == 0;
-    tn_fence_target_close(target);
-    return good;
+    return good && place_install(&place, "log", why, size);
 }
 
 static void finish(void)
 {
-    char command[256];
-    const char *root = getenv("TENURE_ROOT");
-
-    (void)snprintf(command, sizeof command, "%s/tests/harness/postgres stop %s",
-                   root != NULL ? root : ".", folder);
-    if (system(command) != 0)
-        (void)fprintf(stderr, "%s is left\n", folder);
+    place_stop(&place, "postgres");
 }
 
 static void *open_connection(char *error, size_t size)
 {
-    PGconn *connection = PQconnectdb(url);
+    PGconn *connection = PQconnectdb(place.url);
 
     if (PQstatus(connection) == CONNECTION_OK)
         return connection;
@@ -96,7 +61,8 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
     char sql[3][128];
 
     (void)snprintf(sql[0], sizeof sql[0], "BEGIN ISOLATION LEVEL %s", levels[writer % 3]);
-    (void)snprintf(sql[1], sizeof sql[1], "SELECT tenure_fence.admit('log', %llu)",
+    (void)snprintf(sql[1], sizeof sql[1],
+                   unguarded ? "SELECT %llu" : "SELECT tenure_fence.admit('log', %llu)",
                    (unsigned long long)token);
     (void)snprintf(sql[2], sizeof sql[2],
                    "INSERT INTO log (token, writer, n) VALUES (%llu, %u, %u)",
@@ -133,7 +99,7 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
  * its number is drawn after the fence was raised. */
 static bool read_records(record_each each, void *arg)
 {
-    PGconn *connection = PQconnectdb(url);
+    PGconn *connection = PQconnectdb(place.url);
     PGresult *rows = PQexec(connection, "SELECT token, writer, n FROM log ORDER BY id");
     bool good = PQresultStatus(rows) == PGRES_TUPLES_OK;
 
@@ -151,24 +117,17 @@ static bool read_records(record_each each, void *arg)
 
 static int raise_fence(uint64_t token, char *error, size_t size)
 {
-    struct tn_text text;
-
-    tn_text_init(&text, error, size);
-    return tn_fence_raise_at(url, "log", token, TN_SEC(10), &text);
+    return place_raise(&place, token, error, size);
 }
 
 static bool read_highest(uint64_t *ret_highest)
 {
-    struct tn_fence_options options = { .read_only = true };
-    struct tn_fence_target *target = NULL;
-    char scratch[256];
-    struct tn_text error;
+    return place_highest(&place, ret_highest);
+}
 
-    tn_text_init(&error, scratch, sizeof scratch);
-    bool good = tn_fence_target_open(url, &options, &target, &error) == 0 &&
-                tn_fence_target_show(target, "log", ret_highest, &error) == 0;
-    tn_fence_target_close(target);
-    return good;
+static bool guard(bool on)
+{
+    return place_guard(&place, on);
 }
 
 const struct receiver postgres_receiver = {
@@ -180,6 +139,7 @@ const struct receiver postgres_receiver = {
     .raise = raise_fence,
     .read = read_records,
     .highest = read_highest,
+    .guard = guard,
 };
 
 #else

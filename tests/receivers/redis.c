@@ -12,46 +12,16 @@
 
 #define TIMEOUT TN_SEC(60)
 
-static char folder[64];
-static char url[160];
+static struct place place;
 
 static bool prepare(char *why, size_t size)
 {
-    char command[256];
-    const char *root = getenv("TENURE_ROOT");
-    struct tn_fence_options options = { 0 };
-    struct tn_fence_target *target = NULL;
-    struct tn_text error;
-
-    (void)snprintf(folder, sizeof folder, "/tmp/tn-fences-......");
-    memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
-    if (mkdtemp(folder) == NULL)
-        return false;
-    (void)snprintf(command, sizeof command, "%s/tests/harness/redis start %s",
-                   root != NULL ? root : ".", folder);
-    FILE *in = popen(command, "r");
-    if (in == NULL || fgets(url, sizeof url, in) == NULL)
-        url[0] = '\0';
-    url[strcspn(url, "\n")] = '\0';
-    (void)snprintf(why, size, "%s", url[0] != '\0' ? url : "tests/harness/redis said nothing");
-    if (in == NULL || pclose(in) != 0)
-        return false;
-    tn_text_init(&error, why, size);
-    bool good = tn_fence_target_open(url, &options, &target, &error) == 0 &&
-                tn_fence_target_install(target, NULL, NULL, &error) == 0;
-    tn_fence_target_close(target);
-    return good;
+    return place_start(&place, "redis", why, size) && place_install(&place, NULL, why, size);
 }
 
 static void finish(void)
 {
-    char command[256];
-    const char *root = getenv("TENURE_ROOT");
-
-    (void)snprintf(command, sizeof command, "%s/tests/harness/redis stop %s",
-                   root != NULL ? root : ".", folder);
-    if (system(command) != 0)
-        (void)fprintf(stderr, "%s is left\n", folder);
+    place_stop(&place, "redis");
 }
 
 static void *open_connection(char *error, size_t size)
@@ -60,7 +30,7 @@ static void *open_connection(char *error, size_t size)
     struct tn_text text;
 
     tn_text_init(&text, error, size);
-    return tn_redis_open(url, TIMEOUT, &redis, &text) == 0 ? redis : NULL;
+    return tn_redis_open(place.url, TIMEOUT, &redis, &text) == 0 ? redis : NULL;
 }
 
 /* FCALL tenure_call 2 FENCE LIST TOKEN RPUSH LIST RECORD */
@@ -88,7 +58,9 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
         tn_redis_word(record),
     };
     tn_text_init(&text, error, size);
-    int rc = tn_redis_ask(connection, words, sizeof words / sizeof words[0], &answer, &text);
+    size_t from = unguarded ? 6 : 0; /* The command alone. */
+    int rc = tn_redis_ask(connection, words + from, sizeof words / sizeof words[0] - from, &answer,
+                          &text);
     if (rc == 0 && answer.value.type == TN_RESP_ERROR)
         rc = tn_redis_error(&answer.value, &text);
     if (rc == TENURE_E_STALE)
@@ -98,10 +70,7 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
 
 static int raise_fence(uint64_t token, char *error, size_t size)
 {
-    struct tn_text text;
-
-    tn_text_init(&text, error, size);
-    return tn_fence_raise_at(url, "log", token, TN_SEC(10), &text);
+    return place_raise(&place, token, error, size);
 }
 
 static bool read_records(record_each each, void *arg)
@@ -138,16 +107,7 @@ static bool read_records(record_each each, void *arg)
 
 static bool read_highest(uint64_t *ret_highest)
 {
-    struct tn_fence_options options = { .read_only = true };
-    struct tn_fence_target *target = NULL;
-    char scratch[256];
-    struct tn_text error;
-
-    tn_text_init(&error, scratch, sizeof scratch);
-    bool good = tn_fence_target_open(url, &options, &target, &error) == 0 &&
-                tn_fence_target_show(target, "log", ret_highest, &error) == 0;
-    tn_fence_target_close(target);
-    return good;
+    return place_highest(&place, ret_highest);
 }
 
 const struct receiver redis_receiver = {

@@ -2,7 +2,7 @@
  *
  * The leader holds a lease of one second, has written once, and is stopped before its second write.
  * Its lease runs out; a successor is elected by the same store and raises the fence, but writes
- * nothing yet. Then the leader is woken up and writes. */
+ * nothing yet. Then the leader is woken up and writes. The control is the same without a fence. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <inttypes.h>
 #include <signal.h>
@@ -31,6 +31,13 @@ static uint64_t elect(const char *folder, const char *ttl)
     return in != NULL && pclose(in) == 0 ? token : 0;
 }
 
+bool unguarded;
+
+static unsigned writer(void)
+{
+    return unguarded ? CONTROL_WRITER : STORY_WRITER;
+}
+
 /* Told by one byte when to go on; tells the code of each write. */
 static _Noreturn void lead(const struct receiver *receiver, uint64_t token, int in, int out)
 {
@@ -38,7 +45,7 @@ static _Noreturn void lead(const struct receiver *receiver, uint64_t token, int 
     void *connection = receiver->open(error, sizeof error);
 
     for (unsigned n = 0; connection != NULL && n < 2; n++) {
-        int code = receiver->write(connection, token, STORY_WRITER, n, error, sizeof error);
+        int code = receiver->write(connection, token, writer(), n, error, sizeof error);
         char go;
 
         if (write(out, &code, sizeof code) != (ssize_t)sizeof code || read(in, &go, 1) != 1)
@@ -52,12 +59,12 @@ struct tally {
     unsigned records;
 };
 
-static void count(void *arg, uint64_t token, unsigned writer, unsigned n)
+static void count(void *arg, uint64_t token, unsigned by, unsigned n)
 {
     struct tally *tally = arg;
 
     (void)n;
-    tally->records += writer == STORY_WRITER;
+    tally->records += by == writer();
     tally->last = token;
 }
 
@@ -75,7 +82,7 @@ static const char *play(const struct receiver *receiver, const char *folder, int
     uint64_t token = elect(folder, "30s");
     if (token == 0)
         return "no successor was elected";
-    if (receiver->raise(token, error, sizeof error) != 0) {
+    if (!unguarded && receiver->raise(token, error, sizeof error) != 0) {
         printf("%s\n", error);
         return "the fence cannot be raised";
     }
@@ -84,7 +91,7 @@ static const char *play(const struct receiver *receiver, const char *folder, int
         return "the leader did not go on";
     if (!receiver->read(count, &tally))
         return "the data cannot be read";
-    if (receiver->unfenced)
+    if (unguarded)
         return code == 0 && tally.records == 2 ? NULL : "without a fence there was no damage";
     if (code != TENURE_E_STALE)
         return "the woken leader was not told that it is stale";
@@ -103,7 +110,8 @@ static void remove_store(const char *folder)
     (void)rmdir(folder);
 }
 
-bool tell_story(const struct receiver *receiver)
+/* Two elections, and what comes of them; NULL: all is as it must be. */
+static const char *tell(const struct receiver *receiver)
 {
     char folder[64] = "/tmp/tn-story-......";
     const char *wrong = "no lease, or no process, can be had";
@@ -111,7 +119,7 @@ bool tell_story(const struct receiver *receiver)
 
     memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
     if (mkdtemp(folder) == NULL || pipe(to) != 0 || pipe(from) != 0)
-        return false;
+        return wrong;
     uint64_t token = elect(folder, "1s");
     (void)fflush(stdout);
     pid_t leader = token > 0 ? fork() : -1;
@@ -127,10 +135,24 @@ bool tell_story(const struct receiver *receiver)
     (void)close(to[1]);
     (void)close(from[0]);
     remove_store(folder);
+    return wrong;
+}
+
+bool tell_story(const struct receiver *receiver, bool guarded)
+{
+    const char *wrong = "the table's guard cannot be changed";
+
+    unguarded = !guarded;
+    if (guarded || receiver->guard == NULL || receiver->guard(false))
+        wrong = tell(receiver);
+    if (!guarded && receiver->guard != NULL && !receiver->guard(true) && wrong == NULL)
+        wrong = "the table's guard cannot be changed";
+    unguarded = false;
     if (wrong != NULL)
-        printf("FAIL %s, the paused leader: %s\n", receiver->name, wrong);
+        printf("FAIL %s, the paused leader%s: %s\n", receiver->name,
+               guarded ? "" : " without a fence", wrong);
     else
-        printf("%s, the paused leader: %s\n", receiver->name,
-               receiver->unfenced ? "did damage, as it must without a fence" : "refused");
+        printf("%s, the paused leader%s\n", receiver->name,
+               guarded ? ": refused" : " without a fence: did damage, as it must");
     return wrong == NULL;
 }
