@@ -12,6 +12,8 @@
 #include "base/time.h"
 #include "daemon/server.h"
 
+#define IGNORED_MAX (8u << 20)
+
 static const struct tn_resp_limits limits = { .frame_bytes = TN_FRAME_BYTES,
                                               .word_bytes = TN_WORD_BYTES,
                                               .words = TN_WORDS_MAX };
@@ -124,6 +126,22 @@ static void drop_sent(struct tn_conn *conn, size_t len)
     }
 }
 
+/* All is said. A peer that still sends would have its error torn away by the reset that a close
+ * means then: so it is told that nothing follows, and heard out for a while. */
+static void finish(struct tn_conn *conn)
+{
+    int fd;
+
+    if (!conn->lingers || conn->tls != NULL || conn->server->draining ||
+        uv_fileno(&conn->uv.handle, &fd) != 0) {
+        tn_conn_close(conn);
+    } else if (conn->ignored == 0) {
+        conn->ignored = 1;
+        conn->partial_since = conn->server->now;
+        (void)shutdown(fd, SHUT_WR);
+    }
+}
+
 void tn_conn_send(struct tn_conn *conn, size_t len)
 {
     if (conn->renewed > 0)
@@ -150,7 +168,7 @@ void tn_conn_send(struct tn_conn *conn, size_t len)
     }
     conn->bound = conn->out.len > 0;
     if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
-        tn_conn_close(conn);
+        finish(conn);
 }
 
 /* --- Receiving -------------------------------------------------------------------------------- */
@@ -169,7 +187,7 @@ static size_t carry_out(struct tn_conn *conn, char *bytes, size_t len)
         if (taken < 0) {
             struct tn_call call = { .server = server, .conn = conn };
             tn_reply_error(&call, "ERR protocol: %s", err);
-            conn->quitting = true;
+            conn->quitting = conn->lingers = true;
             return len;
         }
         if (taken == 0)
@@ -266,8 +284,12 @@ static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
     if (n == 0)
         return;
-    if (n < 0) { /* ENOBUFS, too: no room left. */
+    if (n < 0 || conn->ignored > IGNORED_MAX) { /* ENOBUFS, too: no room left. */
         tn_conn_close(conn);
+        return;
+    }
+    if (conn->ignored > 0) {
+        conn->ignored += (uint32_t)n;
         return;
     }
     tn_server_tell_time(conn->server);

@@ -177,7 +177,7 @@ static bool has_value(struct settings *settings, const char *option)
            path_of(&settings->config, option) != NULL || number_of(settings, option) != NULL;
 }
 
-/* "option value", or nothing but a comment. @line is kept. */
+/* "option value", or nothing but a comment. */
 static int take_line(struct settings *settings, char *line)
 {
     static const char blanks[] = " \t\r\n";
@@ -202,26 +202,30 @@ static int take_line(struct settings *settings, char *line)
 /* Options, one on a line, as if they stood in the place of --config. */
 static int take_file(struct settings *settings, const char *path)
 {
-    FILE *file = fopen(path, "re");
+    static char text[64 * 1024]; /* The options point into it. */
+    FILE *file = text[0] == 0 ? fopen(path, "re") : NULL;
     int status = -1;
 
+    if (text[0] != 0)
+        return bad("there is only one --config; not '%s'", path);
     if (file == NULL)
         return bad(errno == ENOENT ? "there is no file '%s'" : "the file '%s' cannot be read",
                    path);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    bool whole = feof(file) != 0 && ferror(file) == 0;
+    (void)fclose(file);
+    if (!whole)
+        return bad("the file '%s' is too long, or cannot be read", path);
     place.file = path;
-    while (status < 0) {
-        char *line = NULL; /* Its words are kept to the end of the program. */
-        size_t size = 0;
-        if (getline(&line, &size, file) < 0) {
-            free(line);
-            break;
-        }
+    for (char *line = text; status < 0 && line != NULL;) {
+        char *end = strchr(line, '\n');
+        if (end != NULL)
+            *end = 0;
         place.line++;
         status = take_line(settings, line);
+        line = end != NULL ? end + 1 : NULL;
     }
-    (void)fclose(file);
     place.file = NULL;
-    place.line = 0;
     return status;
 }
 

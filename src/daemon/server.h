@@ -114,6 +114,8 @@ struct tn_conn {
     struct tn_conn *next, **prev; /* Of all. */
     struct tn_conn *dirty_next, *gated_next;
     bool dirty, closing, quitting;
+    bool lingers;     /* Its last word is an error that it should get. */
+    uint32_t ignored; /* Bytes that it sent after that, and one. */
     uint32_t writing; /* Writes that the loop has under way. */
     bool gated;       /* It waits for the flush that is under way, */
     size_t sendable;  /* with so much of its buffer. */

@@ -295,6 +295,20 @@ def renewals_are_answered_while_the_disk_hangs_and_grants_are_not():
         holder.close()
 
 
+@case
+def a_million_hostile_bytes_get_an_error_and_the_end_and_others_are_served():
+    with Daemon(tcp=True) as daemon, daemon.resp() as holder:
+        holder.ask("SESSION", "OPEN", secret(1), 5000)
+        for tcp in (False, True):
+            for noise in (b"*x", b"*3\r\n:", b"*9999999\r\n", b"*1\r\n$9999999\r\n", b"\xff"):
+                peer = daemon.resp(tcp)
+                peer.connection.sendall(noise + b"a" * 1000000 + b"\r\n")
+                same(peer.file.readline()[:14], b"-ERR protocol:")
+                same(peer.file.read(), b"")
+                same(holder.ask("SESSION", "RENEW", secret(1))[0], 5000)
+                peer.close()
+
+
 # --- The wall clock ----------------------------------------------------------------------------
 
 @case
