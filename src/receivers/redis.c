@@ -93,7 +93,7 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
     }
     if (answer.value.type != TN_RESP_ERROR)
         return damaged(reterr);
-    rc = tn_redis_error(&answer.value, reterr);
+    rc = tn_redis_error(self, &answer.value, reterr);
     if (rc != TENURE_E_STALE)
         return rc;
     reterr->len = before;
@@ -109,7 +109,7 @@ static int show(void *self, const char *resource, uint64_t *ret_highest, struct 
     if (rc < 0)
         return rc;
     if (answer.value.type == TN_RESP_ERROR)
-        return tn_redis_error(&answer.value, reterr);
+        return tn_redis_error(self, &answer.value, reterr);
     if (answer.value.type != TN_RESP_STRING || read_highest(&answer.value, ret_highest) < 0)
         return damaged(reterr);
     return 0;
@@ -160,7 +160,7 @@ static int scan(struct tn_redis *redis, char cursor[TN_TOKEN_TEXT], struct names
     if (rc < 0)
         return rc;
     if (answer.value.type == TN_RESP_ERROR)
-        return tn_redis_error(&answer.value, reterr);
+        return tn_redis_error(redis, &answer.value, reterr);
     if (tn_redis_next(&answer, &value) < 0 || value.type != TN_RESP_STRING ||
         value.len >= TN_TOKEN_TEXT || tn_redis_next(&answer, &keys) < 0 ||
         keys.type != TN_RESP_ARRAY)
@@ -237,7 +237,7 @@ static int install(void *self, const char *table, const char *resource, struct t
     if (rc == 0 && is_unknown_command(&answer.value))
         rc = tn_redis_ask(self, keep, 3, &answer, reterr);
     if (rc == 0 && answer.value.type == TN_RESP_ERROR)
-        rc = tn_redis_error(&answer.value, reterr);
+        rc = tn_redis_error(self, &answer.value, reterr);
     return rc;
 }
 
@@ -256,7 +256,7 @@ static int remove_library(void *self, const char *table, struct tn_text *reterr)
         (answer.value.len == sizeof not_there - 1 &&
          memcmp(answer.value.bytes, not_there, answer.value.len) == 0))
         return rc;
-    return tn_redis_error(&answer.value, reterr);
+    return tn_redis_error(self, &answer.value, reterr);
 }
 
 #define REDIS_OPS(scheme_, form_)                                                         \

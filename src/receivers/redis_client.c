@@ -24,6 +24,7 @@ enum {
 };
 
 struct tn_redis {
+    const char *who; /* Lines begin with it. */
     int fd;
     tenure_ns timeout;
     struct tn_place place;
@@ -34,9 +35,10 @@ struct tn_redis {
     size_t in_len, in_size;
 };
 
-static int tell(int code, const char *what, const char *why, struct tn_text *reterr)
+static int tell(const struct tn_redis *redis, int code, const char *what, const char *why,
+                struct tn_text *reterr)
 {
-    tn_text_add(reterr, "redis: ");
+    tn_text_addf(reterr, "%s: ", redis->who);
     tn_text_escape(reterr, what, strlen(what));
     tn_text_addf(reterr, "%s%s", what[0] != '\0' ? ": " : "", why);
     return code;
@@ -66,25 +68,43 @@ static bool parse_login(const char **text, struct tn_redis *redis)
     return good;
 }
 
-static bool parse_url(const char *url, struct tn_redis *redis)
-{
-    static const char tcp[] = "redis://";
-    static const char local[] = "redis+unix:";
+/* The servers that speak this protocol. */
+static const struct server {
+    const char *scheme, *who, *port, *form;
+} servers[] = {
+    { "redis://", "redis", "6379", "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]" },
+    { "redis+unix:", "redis", NULL, "redis+unix:PATH" },
+    { "tenured://", "tenured", "7420", "tenured://[USER:SECRET@]HOST[:PORT]" },
+    { "unix:", "tenured", NULL, "unix:PATH" },
+};
 
-    if (strncmp(url, local, sizeof local - 1) == 0) {
-        const char *path = url + sizeof local - 1;
-        path += strncmp(path, "///", 3) == 0 ? 2 : 0;
-        redis->place.is_unix = true;
-        return path[0] != '\0' && strlen(path) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
-               tn_percent_decode(path, strlen(path), redis->place.host);
-    }
-    if (strncmp(url, tcp, sizeof tcp - 1) != 0)
+static const struct server *server_of(const char *url)
+{
+    size_t last = sizeof servers / sizeof servers[0] - 1;
+    size_t i = 0;
+
+    while (i < last && strncmp(url, servers[i].scheme, strcspn(servers[i].scheme, ":") + 1) != 0)
+        i++;
+    return &servers[i];
+}
+
+static bool parse_url(const char *url, const struct server *server, struct tn_redis *redis)
+{
+    size_t len = strlen(server->scheme);
+
+    if (strncmp(url, server->scheme, len) != 0)
         return false;
-    const char *text = url + sizeof tcp - 1;
+    const char *text = url + len;
+    if (server->port == NULL) {
+        text += strncmp(text, "///", 3) == 0 ? 2 : 0;
+        redis->place.is_unix = true;
+        return text[0] != '\0' && strlen(text) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
+               tn_percent_decode(text, strlen(text), redis->place.host);
+    }
     if (!parse_login(&text, redis))
         return false;
-    size_t len = strcspn(text, "/");
-    if (!tn_place_parse(text, len, "6379", &redis->place))
+    len = strcspn(text, "/");
+    if (!tn_place_parse(text, len, server->port, &redis->place))
         return false;
     text += len;
     return text[0] == '\0' || text[1] == '\0' ||
@@ -99,7 +119,7 @@ static int reconnect(struct tn_redis *redis, struct tn_text *reterr)
         (void)close(redis->fd);
     redis->fd = -1;
     redis->in_len = 0;
-    return tn_place_connect(&redis->place, tn_boottime() + redis->timeout, "redis", &redis->fd,
+    return tn_place_connect(&redis->place, tn_boottime() + redis->timeout, redis->who, &redis->fd,
                             reterr);
 }
 
@@ -107,7 +127,8 @@ static int lost(struct tn_redis *redis, struct tn_text *reterr)
 {
     (void)close(redis->fd);
     redis->fd = -1;
-    return tell(TENURE_E_TIMEOUT, redis->place.host, "no answer; it may have happened", reterr);
+    return tell(redis, TENURE_E_TIMEOUT, redis->place.host, "no answer; it may have happened",
+                reterr);
 }
 
 /* More bytes into the buffer, which grows. */
@@ -139,7 +160,7 @@ static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, si
         out.size += words[i].len + TN_RESP_HEAD_MAX;
     out.buf = malloc(out.size);
     if (out.buf == NULL)
-        return tell(TENURE_E_NOMEM, "", "out of memory", reterr);
+        return tell(redis, TENURE_E_NOMEM, "", "out of memory", reterr);
     tn_resp_put_array(&out, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
         tn_resp_put_bulk(&out, words[i].bytes, words[i].len);
@@ -152,7 +173,8 @@ static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, si
             len = tn_resp_scan(&scan, ANSWER_MAX, VALUES_MAX, redis->in, redis->in_len);
     }
     if (redis->fd < 0)
-        return tell(TENURE_E_UNAVAILABLE, redis->place.host, "the connection is lost", reterr);
+        return tell(redis, TENURE_E_UNAVAILABLE, redis->place.host, "the connection is lost",
+                    reterr);
     struct tn_redis_answer answer = { .bytes = redis->in, .len = (size_t)len };
     if (!good || len < 0 || tn_redis_next(&answer, &answer.value) < 0)
         return lost(redis, reterr);
@@ -166,21 +188,18 @@ int tn_redis_next(struct tn_redis_answer *answer, struct tn_resp_value *ret_valu
 }
 
 /* What the first word of an error means; anything else is a server that cannot be used now. */
-int tn_redis_error(const struct tn_resp_value *error, struct tn_text *reterr)
+int tn_redis_error(const struct tn_redis *redis, const struct tn_resp_value *error,
+                   struct tn_text *reterr)
 {
     static const struct {
         const char *word;
         int code;
     } words[] = {
-        { "STALE ", TENURE_E_STALE },
-        { "BADTOKEN ", TENURE_E_INVALID },
-        { "BADFENCE ", TENURE_E_DAMAGED },
-        { "WRONGTYPE ", TENURE_E_DAMAGED },
-        { "NOAUTH ", TENURE_E_DENIED },
-        { "WRONGPASS ", TENURE_E_DENIED },
-        { "NOPERM ", TENURE_E_DENIED },
-        { "ERR AUTH ", TENURE_E_DENIED },
-        { "ERR invalid password", TENURE_E_DENIED },
+        { "STALE ", TENURE_E_STALE },      { "BADTOKEN ", TENURE_E_INVALID },
+        { "BADFENCE ", TENURE_E_DAMAGED }, { "WRONGTYPE ", TENURE_E_DAMAGED },
+        { "NOAUTH ", TENURE_E_DENIED },    { "WRONGPASS ", TENURE_E_DENIED },
+        { "NOPERM ", TENURE_E_DENIED },    { "DENIED ", TENURE_E_DENIED },
+        { "ERR AUTH ", TENURE_E_DENIED },  { "ERR invalid password", TENURE_E_DENIED },
     };
     int code = TENURE_E_UNAVAILABLE;
 
@@ -189,7 +208,7 @@ int tn_redis_error(const struct tn_resp_value *error, struct tn_text *reterr)
         if (error->len >= len && memcmp(error->bytes, words[i].word, len) == 0)
             code = words[i].code;
     }
-    tn_text_add(reterr, "redis: ");
+    tn_text_addf(reterr, "%s: ", redis->who);
     tn_text_escape(reterr, error->bytes, error->len < 300 ? error->len : 300);
     return code;
 }
@@ -202,7 +221,7 @@ static int demand(struct tn_redis *redis, const struct tn_resp_word *words, size
 
     int rc = ask_once(redis, words, count, &answer, reterr);
     if (rc == 0 && answer.value.type == TN_RESP_ERROR)
-        rc = tn_redis_error(&answer.value, reterr);
+        rc = tn_redis_error(redis, &answer.value, reterr);
     return rc;
 }
 
@@ -265,20 +284,24 @@ int tn_redis_ask(struct tn_redis *redis, const struct tn_resp_word *words, size_
 int tn_redis_open(const char *url, tenure_ns timeout, struct tn_redis **ret_redis,
                   struct tn_text *reterr)
 {
+    const struct server *server = server_of(url);
     struct tn_redis *redis = calloc(1, sizeof *redis);
     int rc;
 
-    if (redis == NULL)
-        return tell(TENURE_E_NOMEM, "", "out of memory", reterr);
+    if (redis == NULL) {
+        tn_text_addf(reterr, "%s: out of memory", server->who);
+        return TENURE_E_NOMEM;
+    }
+    redis->who = server->who;
     redis->fd = -1;
     redis->timeout = timeout;
     /* The URL is not repeated: there may be a password in it. */
-    if (!parse_url(url, redis))
-        rc =
-            tell(TENURE_E_INVALID, "",
-                 "write redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or redis+unix:PATH", reterr);
-    else
+    if (parse_url(url, server, redis)) {
         rc = reconnect(redis, reterr);
+    } else {
+        tn_text_addf(reterr, "%s: write %s", server->who, server->form);
+        rc = TENURE_E_INVALID;
+    }
     if (rc == 0)
         rc = log_in(redis, reterr);
     if (rc < 0) {

@@ -2,6 +2,8 @@
  *
  *     redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]
  *     redis+unix:PATH
+ *     tenured://[USER:SECRET@]HOST[:PORT]   tenured speaks the same protocol
+ *     unix:PATH
  *
  * A fence asks a handful of questions and must not wait longer than it was told; a client library
  * would be more than all of this. TLS (rediss:) is not there.
@@ -44,7 +46,8 @@ TENURE_MUST_USE int tn_redis_ask(struct tn_redis *redis, const struct tn_resp_wo
                                  struct tn_text *reterr);
 
 /* What the server's error is in our words; adds it to @reterr. */
-int tn_redis_error(const struct tn_resp_value *error, struct tn_text *reterr);
+int tn_redis_error(const struct tn_redis *redis, const struct tn_resp_value *error,
+                   struct tn_text *reterr);
 
 /* A word from a string. */
 struct tn_resp_word tn_redis_word(const char *text);

@@ -121,6 +121,8 @@ extern const struct tn_fence_ops tn_fence_postgresql_ops;
 extern const struct tn_fence_ops tn_fence_redis_ops;
 extern const struct tn_fence_ops tn_fence_redis_unix_ops;
 extern const struct tn_fence_ops tn_fence_http_ops;
+extern const struct tn_fence_ops tn_fence_tenured_ops;
+extern const struct tn_fence_ops tn_fence_unix_ops;
 
 /* "PLACE: why", with the foreign part escaped; returns @code. */
 int tn_fence_refuse(int code, const char *place, const char *why, struct tn_text *reterr);

@@ -62,7 +62,7 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
     int rc = tn_redis_ask(connection, words + from, sizeof words / sizeof words[0] - from, &answer,
                           &text);
     if (rc == 0 && answer.value.type == TN_RESP_ERROR)
-        rc = tn_redis_error(&answer.value, &text);
+        rc = tn_redis_error(connection, &answer.value, &text);
     if (rc == TENURE_E_STALE)
         error[0] = '\0';
     return rc;
