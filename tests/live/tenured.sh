@@ -134,6 +134,23 @@ t_check "won" until_line "$t_dir/f" '"won"' 15
 t_check "before its TTL: $(($(now_ms) - began)) ms" [ $(($(now_ms) - began)) -lt 10000 ]
 end "$fay"
 
+t_case "a grant that falls into the gap between two connections is found by the next"
+proxy_start gap "$port"
+campaign "$t_dir/i" --store "$store" --id ivy --ttl 30s gap
+ivy=$campaign
+t_check "won" until_line "$t_dir/i" '"won"'
+campaign "$t_dir/j" --store "$(url "$proxy_port")" --id jon --ttl 30s gap
+t_check "waits" until_line "$t_dir/j" '"leader".*"holder":"ivy"'
+t_check "in line" until_true 20 one_waits
+proxy_say gap refuse
+end "$ivy"
+is_granted() { "$tenure" status --json --store "$store" gap | grep -q '"holder":"jon"'; }
+t_check "granted meanwhile" until_true 20 is_granted
+t_refute "and not told" has "$t_dir/j" '"won"'
+proxy_say gap pass
+t_check "won" until_line "$t_dir/j" '"won"' 15
+end "$campaign"
+
 t_case "an older copy of the data that is put back is refused"
 tenured_end
 tenured_start --witness none

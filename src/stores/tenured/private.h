@@ -12,6 +12,7 @@
 #ifndef TN_STORES_TENURED_PRIVATE_H
 #define TN_STORES_TENURED_PRIVATE_H
 
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "base/hash.h"
@@ -63,7 +64,7 @@ struct tn_tenured {
     struct tn_tenured_name *names[TN_TENURED_BUCKETS];
     uint64_t saw;                              /* The highest token that this daemon ever told. */
     char version[32];                          /* Of the daemon; empty: not known yet. */
-    bool unbindable;                           /* The daemon cannot watch this process. */
+    _Atomic bool unbindable;                   /* The daemon cannot watch this process. */
     struct tn_store_req *failed, **failed_end; /* Ended already; told as soon as the loop comes. */
     uv_idle_t turn;
     bool closing, link_closed, turn_closed;
