@@ -54,11 +54,12 @@ amalgamation:
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
-# tenured beside its peers, about ten minutes; BENCH_RUNS=1 BENCH_SECONDS=0.5 for a first look.
+# tenured beside its peers, and fences beside none, about ten minutes; BENCH_RUNS=1 BENCH_SECONDS=0.5 for a first look.
 bench: deps
 	@tools/deps --if-root servers
 	@tools/deps bench
 	@bench/peers
+	@$(MAKE) --no-print-directory bench-fences
 
 # The simulator and tenure_token.
 bench-sim: deps
@@ -109,7 +110,7 @@ help:
 	@echo "make bench-fences  measure what a fence costs at each receiver"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make valgrind   the unit tests and every verb under valgrind"
-	@echo "make bench      tenured beside etcd, ZooKeeper, Redis, PostgreSQL and the least it must do"
+	@echo "make bench      tenured beside etcd, ZooKeeper, Redis, PostgreSQL and the least it must do; fences"
 	@echo "make bench-sim  measure the simulator and tenure_token"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
