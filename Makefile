@@ -54,7 +54,8 @@ amalgamation:
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
-# tenured beside its peers, and fences beside none, about ten minutes; BENCH_RUNS=1 BENCH_SECONDS=0.5 for a first look.
+# tenured beside its peers, and work with a fence beside work without; about ten minutes.
+# BENCH_RUNS=1 BENCH_SECONDS=0.5 for a first look.
 bench: deps
 	@tools/deps --if-root servers
 	@tools/deps bench
@@ -107,10 +108,10 @@ help:
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
-	@echo "make bench-fences  measure what a fence costs at each receiver"
+	@echo "make bench-fences  measure what a fence costs at each receiver; part of make bench"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make valgrind   the unit tests and every verb under valgrind"
-	@echo "make bench      tenured beside etcd, ZooKeeper, Redis, PostgreSQL and the least it must do; fences"
+	@echo "make bench      tenured beside etcd, ZooKeeper, Redis, PostgreSQL and the least it must do"
 	@echo "make bench-sim  measure the simulator and tenure_token"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
