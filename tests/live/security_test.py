@@ -235,7 +235,7 @@ def who_does_not_finish_a_command_or_says_nothing_is_cut_off_and_who_waits_is_no
 
 @case
 def with_64_descriptors_and_silent_peers_on_all_of_them_holders_are_served():
-    with Daemon(fds=64) as daemon:
+    with Daemon("--http", "127.0.0.1:0", fds=64) as daemon:
         holder = daemon.resp()
         holder.ask("SESSION", "OPEN", secret(1), 60000)
         same(holder.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a")[0], "granted")
@@ -245,6 +245,8 @@ def with_64_descriptors_and_silent_peers_on_all_of_them_holders_are_served():
             peer.connect(daemon.socket) # Without a timeout it waits when many come.
             peer.settimeout(PATIENCE)
             silent.append(peer)
+        for _ in range(30):
+            silent.append(socket.create_connection(("127.0.0.1", daemon.http_port), PATIENCE))
         holder.ask("SESSION", "RENEW", secret(1))
         served = []
 
