@@ -36,6 +36,7 @@ static const struct tn_store_ops *const built[] = {
     &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
 #endif
     &tn_redis_store_ops,     &tn_rediss_store_ops,     &tn_redis_unix_store_ops,
+    &tn_redlock_store_ops,   &tn_redlocks_store_ops,
 };
 
 enum { BUILT = sizeof built / sizeof built[0] };
@@ -60,7 +61,6 @@ static const struct {
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
 #endif
-    { "redlock", NULL },
 };
 
 enum { ABSENT = sizeof absent / sizeof absent[0] };

@@ -8,8 +8,8 @@
 --     {tenure}:token      the last token granted; never expires, never goes down
 --     {tenure}:due        when what ends by itself: s<session>, r<name of a revoked lease>
 --     {tenure}:names      all names known, for listings; {tenure}:idle those that are free, by age
---     {tenure}:l:<name>   a lease: token, term; session, revoked, sure while it is held; released,
---                         the token and term that were given back last
+--     {tenure}:l:<name>   a lease: token, term; session, revoked, sure while it is held; last, the
+--                         token before; released, the token and term that were given back last
 --     {tenure}:q:<name>   who waits for it, <session><term>, by place
 --     {tenure}:s:<session>  ttl, seq, beat, label; sure, digest
 --     {tenure}:h:<session>, :w:<session>, :r:<session>  what it holds, waits for, has lost
@@ -79,9 +79,9 @@ local function is_alive(session)
 end
 
 local function load_lease(name)
-    local it = call('HMGET', key('l', name), 'token', 'term', 'session', 'revoked', 'sure')
+    local it = call('HMGET', key('l', name), 'token', 'term', 'session', 'revoked', 'sure', 'last')
     return { name = name, token = it[1] or ZEROS, term = it[2] or '', session = it[3],
-        revoked = it[4] and tonumber(it[4]), sure = it[5] }
+        revoked = it[4] and tonumber(it[4]), sure = it[5], last = it[6] or ZEROS }
 end
 
 local function is_over(lease)
@@ -142,10 +142,11 @@ local function give(lease, session, term)
     if not token then
         return false
     end
-    call('HSET', key('l', lease.name), 'token', token, 'term', term, 'session', session)
+    call('HSET', key('l', lease.name), 'token', token, 'term', term, 'session', session, 'last',
+        lease.token)
     call('SADD', key('h', session), lease.name)
     call('ZREM', base .. ':idle', lease.name)
-    lease.token, lease.term, lease.session = token, term, session
+    lease.last, lease.token, lease.term, lease.session = lease.token, token, term, session
     return true
 end
 
@@ -285,6 +286,7 @@ end
 local function answer(word, lease)
     local said = { word, '', unpack(describe(lease)) }
     said[10] = lease.sure and '1' or '0'
+    said[11] = lease.session and lease.last or lease.token
     return said
 end
 
@@ -299,7 +301,8 @@ local function know_name(name)
     end
 end
 
--- session, term, name, 1: wait if it is held.
+-- session, term, name; 1: wait if it is held; 2: the same, for a term that has a majority elsewhere
+-- and lost its vote here (Redlock).
 function steps.acquire(session, term, name, wait)
     if not is_alive(session) then
         return { 'gone' }
@@ -308,7 +311,7 @@ function steps.acquire(session, term, name, wait)
     local lease = settled(name)
     if lease.session == session and lease.term == term and not lease.revoked then
         return answer('granted', lease) -- A repetition: the same term, the same token.
-    elseif not lease.session and lease.term == term then
+    elseif not lease.session and lease.term == term and wait ~= '2' then
         return answer('stale', lease)   -- Delayed on its way: this term is over.
     elseif not lease.session then
         if not give(lease, session, term) then
@@ -317,7 +320,7 @@ function steps.acquire(session, term, name, wait)
         forget_waiter(name, session, term)
         tell_change(lease)
         return answer('granted', lease)
-    elseif wait ~= '1' then
+    elseif wait == '0' then
         return answer('held', lease)
     end
     if not call('ZSCORE', key('q', name), session .. term) then

@@ -128,6 +128,7 @@ struct tn_rd_req {
     uint64_t digest; /* OPEN, RENEW: of the leases that were confirmed there. */
     uint32_t sure;   /* And their number. */
     bool confirmed;  /* With a name: whoever has the lease there is sure of it. */
+    uint64_t last;   /* And the token of the term before that. */
 };
 
 /* A session opened or waiting through this store. */

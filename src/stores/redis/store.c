@@ -100,7 +100,7 @@ static void add(struct line *line, const char *text)
     add_bytes(line, text, (uint32_t)strlen(text));
 }
 
-static void add_op(struct line *line, const struct tn_op *op)
+static void add_op(struct line *line, const struct tn_op *op, bool node)
 {
     static const char *const steps[] = {
         [TN_OP_OPEN] = "open",       [TN_OP_RENEW] = "renew",     [TN_OP_CLOSE] = "close",
@@ -124,7 +124,7 @@ static void add_op(struct line *line, const struct tn_op *op)
         add_bytes(line, op->name, op->name_len);
     tn_token_format(line->number, named ? op->token : op->seq);
     if (op->kind == TN_OP_ACQUIRE)
-        add(line, op->wait ? "1" : "0");
+        add(line, node && op->evident ? "2" : op->wait ? "1" : "0");
     else if (op->kind != TN_OP_CLOSE && op->kind != TN_OP_READ)
         add(line, line->number);
     if (op->kind == TN_OP_OPEN) {
@@ -149,7 +149,7 @@ static void send_call(struct tn_rd_call *call)
     add(&line, steps[call->job]);
     add(&line, store->url.channel);
     if (call->job == TN_RD_STEP) {
-        add_op(&line, &call->req->op);
+        add_op(&line, &call->req->op, store->node);
     } else if (call->job == TN_RD_LOOK) {
         tn_rd_hex(line.session, &call->session);
         add(&line, line.session);
@@ -304,8 +304,10 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
         for (int i = 0; i < 7; i++)
             parts[i] = tn_rd_next(reply);
         tn_rd_record(parts, &req->record);
-        if (store->node)
+        if (store->node) {
             ((struct tn_rd_req *)req)->confirmed = tn_rd_is(tn_rd_next(reply), "1");
+            ((struct tn_rd_req *)req)->last = tn_rd_number(tn_rd_next(reply));
+        }
     } else if (req->answer == TN_ANSWER_OK && req->op.kind != TN_OP_CLOSE) {
         answer_session(store, req, reply);
     }

@@ -1,0 +1,143 @@
+#!/bin/sh
+# redlock.sh - the store redlock: on five real servers: what every store promises, with all of them
+# and with two of them down; servers killed, emptied, stopped and back while a term goes on; tokens
+# that rise over every majority.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/live/redis.inc
+. "$TENURE_ROOT/tests/live/redis.inc"
+# shellcheck source=tests/live/faults.lib
+. "$TENURE_ROOT/tests/live/faults.lib"
+rd_begin
+
+nodes="1 2 3 4 5"
+t_case "five servers start"
+for n in $nodes; do
+    t_check "it runs" rd_start "$n"
+done
+five=$(rd_lock 1 2 3 4 5)
+
+flush() {
+    for n in $nodes; do
+        [ ! -e "$t_dir/rd$n/pid" ] || rd "$n" FLUSHALL >/dev/null
+    done
+}
+
+t_case "what every store promises"
+conform "$five"
+flush
+t_case "and with three servers"
+conform "$(rd_lock 1 2 3)"
+flush
+
+t_case "whoever uses it is told that it is advisory, and why"
+leads "$five"
+t_check "run says so: $(cat "$t_err")" grep -q "^tenure run: redlock: is advisory: a server that \
+restarts without its data votes twice, and all trust their wall clocks\." "$t_err"
+
+t_case "what is no majority"
+refuses 64 "an odd number of independent servers, 3 or more" "$(rd_lock 1 2)"
+refuses 64 "an odd number of independent servers, 3 or more" "redlock://:geheim@127.0.0.1"
+refuses 64 "one server is named twice" "$(rd_lock 1 2 1)"
+
+t_case "five servers, and any two of them are killed or stand still: a term goes on"
+candidate ada job "$five" 4s
+until_acted job 0
+kept=$token
+for pair in "1 2" "3 4"; do
+    for n in $pair; do
+        rd_kill "$n" KILL
+    done
+    hurt_at=$(now_ms)
+    until_ms $((hurt_at + 5000))
+    for n in $pair; do
+        t_check "$n is back" rd_start "$n"
+    done
+    # Back with what they had, or asked again: they count before the next two go.
+    until_ms $((hurt_at + 9000))
+done
+for n in 2 3; do
+    rd_kill "$n" STOP
+done
+hurt_at=$(now_ms)
+until_ms $((hurt_at + 5000))
+for n in 2 3; do
+    rd_kill "$n" CONT
+done
+t_check "the same term" [ "$(acted job)" = "$kept" ]
+t_check "acts: $(cat "$t_dir/job.err")" [ "$(acted_at job)" -ge $((hurt_at + 4000)) ]
+
+t_case "one after the other is emptied, and is told the vote again: a term goes on"
+until_ms $(($(now_ms) + 3000))
+for n in 4 5; do
+    rd_kill "$n" KILL
+    rd_empty "$n"
+    t_check "$n is back, empty" rd_start "$n"
+    votes_again() { rd "$1" HGET "{tenure}:l:job" sure | grep -qx 1; }
+    t_check "$n has the vote" until_true 20 votes_again "$n"
+    t_check "and the token" [ "$(rd "$n" HGET "{tenure}:l:job" token)" = \
+        "$(printf %020d "$kept")" ]
+    until_ms $(($(now_ms) + 3000))
+done
+t_check "the same term" [ "$(acted job)" = "$kept" ]
+t_check "acts" [ "$(acted_at job)" -ge $(($(now_ms) - 2000)) ]
+
+t_case "three servers away: the term ends by its deadline, and no other begins"
+candidate bob job "$five" 4s
+for n in 1 2 3; do
+    rd_kill "$n" STOP
+done
+hurt_at=$(now_ms)
+until_ms $((hurt_at + 4200))
+t_check "nobody acts beyond the TTL: $(($(acted_at job) - hurt_at)) ms" \
+    [ "$(acted_at job)" -le $((hurt_at + 4000)) ]
+t_run timeout 40 "$tenure" run --store "$five" --ttl 3s --wait 1s other -- true
+t_check "69, not $t_status" [ "$t_status" -eq 69 ]
+t_check "says so: $(cat "$t_err")" grep -q "2 of 5 servers answered, and 3 must agree" "$t_err"
+for n in 1 2 3; do
+    rd_kill "$n" CONT
+done
+until_acted job "$kept"
+end_all
+t_check "one after the other" apart job
+
+t_case "tokens rise, whichever majority it is, and whoever is emptied between two terms"
+last=0
+for away in "1 2" "3 4" "5 1" "2 3"; do
+    for n in $away; do
+        rd_kill "$n" KILL
+    done
+    t_run timeout 40 "$tenure" run --store "$five" --ttl 2s --wait 20s rise -- \
+        sh -c 'echo $TENURE_TOKEN'
+    t_check "without $away: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    t_check "$(cat "$t_out") after $last" [ "$(cat "$t_out")" -gt "$last" ]
+    last=$(cat "$t_out")
+    for n in $away; do
+        t_check "$n is back" rd_start "$n"
+    done
+done
+for n in 1 2; do # A minority that has lost everything.
+    rd_kill "$n" KILL
+    rd_empty "$n"
+    t_check "$n is back, empty" rd_start "$n"
+done
+t_run timeout 40 "$tenure" run --store "$five" --ttl 2s --wait 20s rise -- \
+    sh -c 'echo $TENURE_TOKEN'
+t_check "$(cat "$t_out") after $last" [ "$(cat "$t_out")" -gt "$last" ]
+
+t_case "ten candidates at once: one leads after the other, without a TTL between"
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    "$tenure" run --store "$five" --ttl 20s --wait 60s crowd -- \
+        sh -c 'echo "$TENURE_TOKEN $(date +%s%N)" >>"$1"; sleep 0.1
+            echo "$TENURE_TOKEN $(date +%s%N)" >>"$1"' x "$t_dir/crowd.acts" 2>/dev/null &
+    crowd="${crowd:-} $!"
+done
+asked=$(now_ms)
+for pid in $crowd; do
+    t_check "it has led" wait "$pid"
+done
+took=$(($(now_ms) - asked))
+t_check "ten terms" [ "$(cut -d ' ' -f 1 "$t_dir/crowd.acts" | sort -u | wc -l)" -eq 10 ]
+t_check "one after the other" apart crowd
+t_check "in $took ms" [ $took -lt 30000 ]
+t_done
