@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/http.h"
 
@@ -19,7 +20,7 @@ enum kind {
 };
 
 struct field {
-    const char *key;
+    const char *key; /* With a capital: a field of the head. */
     enum kind kind;
     const char *option;  /* NULL: it is needed. A word that comes before it; "": none. */
     const char *missing; /* Stands for it when it is not there; such an option is left out. */
@@ -134,6 +135,11 @@ static const struct tn_route routes[] = {
       { { "resource", STRING, NULL, NULL }, TOKEN },
       .shape = done },
     { "GET", "/v1/fences/", { "FENCE", "SHOW" }, { { 0 } }, .shape = highest },
+    { "GET",
+      "/v1/auth/",
+      { "FENCE", "ADMIT" },
+      { { "Fence-Token", NUMBER, NULL, NULL } },
+      .shape = done },
     { "GET", "/v1/token", { "TOKEN" }, { { 0 } }, .shape = token },
     { "POST", "/v1/token/raise", { "TOKEN", "RAISE" }, { TOKEN }, .shape = token },
     { "GET", "/v1/info", { "INFO" }, { { 0 } }, .shape = told },
@@ -188,6 +194,42 @@ enum { VALUES_MAX = 4096 };
 /* The body of the request at hand; there is one thread. */
 static struct tn_json_value values[VALUES_MAX];
 
+static bool is_head(const char *key)
+{
+    return key != NULL && key[0] >= 'A' && key[0] <= 'Z';
+}
+
+struct wanted {
+    const char *key;
+    unsigned count;
+};
+
+static enum MHD_Result count_key(void *arg, enum MHD_ValueKind kind, const char *key,
+                                 const char *value)
+{
+    struct wanted *wanted = arg;
+
+    (void)kind;
+    (void)value;
+    wanted->count += strcasecmp(key, wanted->key) == 0;
+    return MHD_YES;
+}
+
+/* A field of the head that the route needs is there once; else the request is refused. */
+static bool has_head(struct tn_http_request *request)
+{
+    struct wanted wanted = { request->route->fields[0].key, 0 };
+
+    if (!is_head(wanted.key))
+        return true;
+    (void)MHD_get_connection_values(request->mhd, MHD_HEADER_KIND, count_key, &wanted);
+    if (wanted.count == 0)
+        tn_http_refuse(request, MHD_HTTP_PRECONDITION_REQUIRED, "ERR", "Fence-Token is missing");
+    else if (wanted.count > 1)
+        tn_http_refuse(request, MHD_HTTP_BAD_REQUEST, "ERR", "Fence-Token is there twice");
+    return wanted.count == 1;
+}
+
 static bool look_up(const struct tn_http_request *request, const char *key,
                     struct tn_json_value *ret_value, const struct tn_json_value **ret_place)
 {
@@ -201,7 +243,8 @@ static bool look_up(const struct tn_http_request *request, const char *key,
         *ret_place = found;
         return found != NULL;
     }
-    argument = MHD_lookup_connection_value(request->mhd, MHD_GET_ARGUMENT_KIND, key);
+    argument = MHD_lookup_connection_value(
+        request->mhd, is_head(key) ? MHD_HEADER_KIND : MHD_GET_ARGUMENT_KIND, key);
     if (argument != NULL)
         *ret_value = (struct tn_json_value) { .type = TN_JSON_STRING,
                                               .bytes = argument,
@@ -348,6 +391,8 @@ uint32_t tn_route_words(struct tn_http_request *request, struct tn_resp_word lis
         refuse_body(request);
         return 0;
     }
+    if (!has_head(request))
+        return 0;
     while (route < end && strcmp(route->path, request->route->path) == 0 && !fits(request, route))
         route++;
     if (route == end || strcmp(route->path, request->route->path) != 0) {

@@ -19,8 +19,8 @@ at=unix:$t_dir/socket
 # daemon: sets $daemon.
 daemon() {
     : >"$t_dir/said"
-    "$TENURE_BUILD/tenured" --data "$t_dir/data" --listen "$at" \
-        --listen tcp:127.0.0.1:$port >"$t_dir/said" 2>"$t_dir/warned" &
+    "$TENURE_BUILD/tenured" --data "$t_dir/data" --listen "$at" --listen tcp:127.0.0.1:$port \
+        --http 127.0.0.1:$((port + 1)) >"$t_dir/said" 2>"$t_dir/warned" &
     daemon=$!
     t_check "ready" until_true 10 grep -q ready "$t_dir/said"
 }
@@ -41,6 +41,33 @@ t_case "run raises it before the command starts"
 t_run "$tenure" run job --fence "$at#job" -- sh -c 'echo "$TENURE_TOKEN"'
 t_check "status" [ "$t_status" -eq 0 ]
 t_check "raised" [ "$(highest "$at" job)" = "$(cat "$t_out")" ]
+
+# asks STATUS [CURL OPTION]...: what the page for proxies says.
+asks() {
+    wanted=$1
+    shift
+    code=$(curl -s -m 20 -o "$t_dir/body" -w '%{http_code}' "$@" \
+        "http://127.0.0.1:$((port + 1))/v1/auth/web")
+    t_check "$* gives $wanted, not $code: $(cat "$t_dir/body")" [ "$code" = "$wanted" ]
+}
+
+t_case "over HTTP a field is checked: 412 stale, 428 missing, 400 malformed or twice"
+if ! command -v curl >/dev/null; then
+    t_skip "curl is not installed; tools/deps servers installs it"
+elif ! grep -q "$((port + 1))" "$t_dir/said" "$t_dir/warned"; then
+    t_skip "tenured was built without libmicrohttpd"
+else
+    asks 428
+    asks 200 -H 'Fence-Token: 34'
+    asks 412 -H 'Fence-Token: 33'
+    asks 200 -H 'Fence-Token: 34'
+    for bad in 0 -1 x 3.5 18446744073709551616 '34, 34'; do
+        asks 400 -H "Fence-Token: $bad"
+    done
+    asks 400 -H 'Fence-Token;'
+    asks 400 -H 'Fence-Token: 34' -H 'fence-token: 34'
+    t_check "the fence is as it was" [ "$(highest "$at" web)" = 34 ]
+fi
 
 t_case "killed, it remembers"
 t_run "$tenure" fence raise --at "$at" crash 41
