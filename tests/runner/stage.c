@@ -252,6 +252,7 @@ static _Noreturn void supervise(struct stage *stage, char *const *argv)
         .kill_bound = stage->kill_bound,
         .deadline = tn_boottime() + stage->term,
         .watch_every = stage->watch_every,
+        .binding = stage->binding,
     };
     struct tn_guardian *guardian = NULL;
     struct tn_guardian_event event;

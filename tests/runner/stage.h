@@ -40,6 +40,7 @@ struct stage {
     char file[80];
     char mark[64]; /* "TN_STAGE=...": every process of the tree has it in its environment. */
     tenure_ns grace, kill_bound, term, watch_every;
+    const struct tn_store_binding *binding; /* NULL unless it is set after stage_init. */
 };
 
 /* Grace, kill bound, length of a term; the rest is set to fit. */
