@@ -24,6 +24,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -319,13 +320,15 @@ static void run_failover(const struct protocol *protocol, const char *address, c
 /* A child does the asking: a server that is just starting may refuse at any point of it. */
 static void run_ready(const struct protocol *protocol, const char *address)
 {
+    /* A server that does not listen to those who come too early is asked again soon. */
+    const struct itimerval patience = { .it_value = { .tv_usec = 250000 } };
     uint64_t from = now_ns();
 
     for (int status = 1; status != 0; let(5)) {
         pid_t pid = fork();
         if (pid == 0) {
             (void)!freopen("/dev/null", "w", stderr);
-            (void)alarm(5);
+            (void)setitimer(ITIMER_REAL, &patience, NULL);
             open_conn(&conns[0], protocol, address, 0, TTL_MS);
             _exit(0);
         }
