@@ -12,7 +12,7 @@
  *   RELEASE  said again is RELEASED until the next release of that name, also when the session is
  *            over or the lease has passed on. An expired term is STALE, a wrong secret DENIED.
  *   seq 0    is newer than all before: a synchronous call cannot be overtaken.
- *   A waiter learns of its grant by asking again; tn_sqlite_watch tells it when. There are no
+ *   A waiter learns of its grant by asking again; there are no
  *   notices: a renewal's answer says only how many leases the session has.
  *
  * The same file behind the runtime's interface, with notices and without ever waiting for others,
@@ -104,12 +104,5 @@ TENURE_MUST_USE int tn_sqlite_list(struct tn_sqlite *store, const char *prefix,
 /* Remove what is on record of the free names that begin with @prefix. Errors as tn_sqlite_step. */
 TENURE_MUST_USE int tn_sqlite_forget(struct tn_sqlite *store, const char *prefix,
                                      struct tn_text *reterr);
-
-/* A descriptor that becomes readable when a waiter was granted a lease; start it before asking, so
- * that no grant is missed. Returns it, or -1: then poll. The caller closes it. */
-int tn_sqlite_watch(const struct tn_sqlite *store);
-
-/* Forget what the descriptor has to tell. */
-void tn_sqlite_watch_drain(int fd);
 
 #endif

@@ -106,29 +106,6 @@ void tn_sqlite_ring(struct tn_sqlite *store)
 
 /* --- Listening ------------------------------------------------------------------------------ */
 
-int tn_sqlite_watch(const struct tn_sqlite *store)
-{
-    char path[PATH_MAX + 16];
-    int bell = open_bell(store, path, sizeof path);
-    int fd = bell >= 0 ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
-
-    if (bell >= 0)
-        (void)close(bell);
-    if (fd >= 0 && inotify_add_watch(fd, path, IN_MODIFY | IN_DONT_FOLLOW) < 0) {
-        (void)close(fd);
-        fd = -1;
-    }
-    return fd;
-}
-
-void tn_sqlite_watch_drain(int fd)
-{
-    char events[4096];
-
-    while (read(fd, events, sizeof events) > 0)
-        ;
-}
-
 void tn_bell_done(struct tn_bell *bell)
 {
     if (bell->file >= 0)

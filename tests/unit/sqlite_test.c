@@ -757,23 +757,3 @@ TEST(opening_and_closing_a_store_keeps_the_locks_of_another)
     CHECK(is_busy_for_others());
     CHECK_EQ_I64(sqlite3_close(other), SQLITE_OK);
 }
-
-TEST(a_waiter_hears_of_its_grant)
-{
-    fresh();
-    struct tn_sqlite *store = open_on("boot");
-    char event[256];
-
-    CHECK_EQ_I64(acquire_once(store, 1, true), TN_ANSWER_GRANTED);
-    int fd = tn_sqlite_watch(store);
-    CHECK(fd >= 0);
-    CHECK_EQ_I64(acquire_once(store, 2, true), TN_ANSWER_QUEUED);
-    CHECK_EQ_I64(read(fd, event, sizeof event), -1);
-    CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
-    CHECK(read(fd, event, sizeof event) > 0);
-    tn_sqlite_watch_drain(fd);
-    CHECK_EQ_I64(read(fd, event, sizeof event), -1);
-    (void)close(fd);
-    tn_sqlite_close(store);
-    fresh();
-}
