@@ -172,7 +172,7 @@ $$;
 CREATE OR REPLACE FUNCTION tenure_fence.admit(resource text, token numeric)
 RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
 DECLARE
-    asked pg_catalog.bool := true;
+    asked pg_catalog.bool; -- NULL: not known.
 BEGIN
     -- IS TRUE, because NULL would not keep AND from taking the lock.
     IF (pg_catalog.current_setting('tenure_fence.seen', true) OPERATOR(pg_catalog.=)
