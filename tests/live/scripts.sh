@@ -198,6 +198,14 @@ if command -v redis-server >/dev/null && rd_start 1; then
     redis_queued() { rd_says 1 1 ZCARD "{tenure}:q:s/wake"; }
     is_queued=redis_queued
     primitives redis
+    for n in 2 3 4; do
+        t_check "$n runs" rd_start "$n"
+    done
+    TENURE_STORE=$(rd_lock 2 3 4)
+    redlock_queued() { redis_queued_at 2 && redis_queued_at 3 && redis_queued_at 4; }
+    redis_queued_at() { rd_says "$1" 1 ZCARD "{tenure}:q:s/wake"; }
+    is_queued=redlock_queued
+    primitives redlock
     t_case "redis: no server"
     t_run "$tenure" acquire x --store redis://127.0.0.1:1
     failed 69 "127.0.0.1:1"

@@ -643,10 +643,13 @@ static int compare_leases(const void *a, const void *b)
     const struct tn_store_lease *y = b;
     int order = strcmp(x->name, y->name);
 
-    return order != 0 ? order : memcmp(&x->record.term, &y->record.term, sizeof x->record.term);
+    if (order == 0)
+        order = memcmp(&x->record.term, &y->record.term, sizeof x->record.term);
+    return order != 0 ? order : compare_tokens(&x->record.token, &y->record.token);
 }
 
-/* Those of one name, in the order of their terms, become one. */
+/* Those of one name, in the order of their terms and tokens, become one: a majority that has
+ * confirmed a term has one token for it. */
 static void merge(const struct tn_rl_store *store, const struct tn_store_lease *leases,
                   size_t count, struct tn_store_lease *ret_lease)
 {
@@ -659,7 +662,8 @@ static void merge(const struct tn_rl_store *store, const struct tn_store_lease *
     set_free(store, tokens, count, &lease.record);
     for (size_t i = 0; i < count; i++) {
         const struct tn_store_record *record = &leases[i].record;
-        bool same = i > 0 && tn_secret_equal(&record->term, &leases[i - 1].record.term);
+        bool same = i > 0 && tn_secret_equal(&record->term, &leases[i - 1].record.term) &&
+                    record->token == leases[i - 1].record.token;
         run = record->held ? (same ? run + 1 : 1) : 0;
         if (run >= store->majority)
             lease.record = *record;
