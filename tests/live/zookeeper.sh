@@ -80,6 +80,7 @@ t_check "ends well" [ "$status" -eq 0 ]
 t_case "a node of ours that is another session's does not win"
 mkfifo "$t_dir/usurp.in"
 "$zk_py" usurp "$port" /layout/usurped <"$t_dir/usurp.in" >"$t_dir/usurp" &
+in_finish "kill $! 2>/dev/null"
 exec 8>"$t_dir/usurp.in"
 t_check "they lead" until_line "$t_dir/usurp" leads
 "$tenure" elect --store "$hosts/layout" --ttl 20s --id oda usurped >"$t_dir/oda" 8>&- &
