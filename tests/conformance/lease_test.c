@@ -377,6 +377,30 @@ CONFORMS(who_knows_the_secret_is_the_session)
     CHECK_EQ_I64(bed_read(a.at, "script/job")->answer, TN_ANSWER_FREE);
 }
 
+/* A candidate whose acquire was never answered finds its own term when it looks, and leads. */
+CONFORMS(a_term_that_was_found_by_looking_counts)
+{
+    struct bed_store *first = bed_open();
+    struct bed_actor a = { .at = first };
+
+    if ((first->store->ops->caps & (TN_STORE_BOUND | TN_STORE_LOCAL)) != 0)
+        return;
+    CHECK_EQ_I64(tn_random_secret(&a.session), 0);
+    bed_new_term(&a);
+    struct tn_op op = open_op(&a, 0, TTL);
+    CHECK_EQ_I64(bed_ask(first, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_acquire(&a, "found/job", false)->answer, TN_ANSWER_GRANTED);
+    bed_close(first);
+    a.at = bed_open();
+    CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_read(a.at, "found/job")->answer, TN_ANSWER_HELD);
+    op = (struct tn_op) { .kind = TN_OP_RENEW, .session = a.session };
+    struct tn_store_req *req = bed_ask(a.at, &op);
+    CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(req->held, 1);
+    CHECK_EQ_I64(bed_release(&a, "found/job", a.token)->answer, TN_ANSWER_RELEASED);
+}
+
 CONFORMS(ttls_go_to_their_limits)
 {
     struct bed_store *store = bed_open();

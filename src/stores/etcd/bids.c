@@ -132,28 +132,35 @@ static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
     tn_etcd_task_end(task);
 }
 
+/* The key was first at @revision. */
+static void hold(struct tn_etcd_bid *bid, int64_t revision)
+{
+    struct tn_etcd_client *client = &bid->name->store->client;
+    struct tn_etcd_keys keys;
+
+    tn_etcd_watch_stop(&bid->before);
+    if (bid->state != TN_BID_HELD || bid->own.client == NULL) {
+        tn_etcd_keys(&keys, bid->name->store, bid->name->text, bid->session->lease);
+        /* Without memory to watch, a deletion is heard of later: by the leader's watch. */
+        int rc = tn_etcd_watch_start(client, &bid->own, keys.own, false, true, revision + 1);
+        (void)rc;
+    }
+    set_state(bid, TN_BID_HELD);
+    if ((uint64_t)bid->created > bid->name->last_token)
+        bid->name->last_token = (uint64_t)bid->created;
+}
+
 static void grant(struct tn_etcd_task *task, int64_t revision)
 {
     struct tn_etcd_bid *bid = task->bid;
     const struct tn_store_open *how = &task->store->base.how;
-    struct tn_etcd_keys keys;
     struct tn_store_record record = { .held = true,
                                       .token = (uint64_t)bid->created,
                                       .term = bid->term,
                                       .label_len = bid->session->label_len };
 
     memcpy(record.label, bid->session->label, bid->session->label_len);
-    tn_etcd_watch_stop(&bid->before);
-    if (bid->state != TN_BID_HELD || bid->own.client == NULL) {
-        tn_etcd_keys(&keys, task->store, bid->name->text, bid->session->lease);
-        /* Without memory to watch, a deletion is heard of later: by the leader's watch. */
-        int rc = tn_etcd_watch_start(&task->store->client, &bid->own, keys.own, false, true,
-                                     revision + 1);
-        (void)rc;
-    }
-    set_state(bid, TN_BID_HELD);
-    if (record.token > bid->name->last_token)
-        bid->name->last_token = record.token;
+    hold(bid, revision);
     if (task->req != NULL) {
         task->req->record = record;
         end_with(task, TN_ANSWER_GRANTED);
@@ -798,6 +805,26 @@ void tn_etcd_bid_ask(struct tn_etcd_store *store, struct tn_store_req *req)
     req->next = NULL;
     *bid->queue_end = req;
     bid->queue_end = &req->next;
+}
+
+void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd__KeyValue *leader,
+                       int64_t revision)
+{
+    struct tn_etcd_session *session = store->sessions;
+    struct tn_store_record record;
+
+    while (session != NULL && (leader == NULL || session->lease != leader->lease))
+        session = session->next;
+    if (session == NULL)
+        return;
+    tn_etcd_record(leader, &record);
+    struct tn_etcd_name *name = tn_etcd_name_find(store, text, strlen(text), true);
+    struct tn_etcd_bid *bid = name != NULL ? find_bid(name, session, &record.term) : NULL;
+    if (bid == NULL || bid->task != NULL || bid->state == TN_BID_HELD || bid->state == TN_BID_DEAD)
+        return; /* Known, over, or about to be seen by a step under way. */
+    bid->created = leader->create_revision;
+    bid->due_at = TN_NEVER;
+    hold(bid, revision);
 }
 
 void tn_etcd_bid_next(struct tn_etcd_bid *bid)

@@ -145,6 +145,7 @@ static void looked(void *arg, const struct tn_etcd_reply *reply)
         return;
     }
     tn_etcd_fill(name, leader, tn_etcd_last(tn_etcd_answer(txn, 1)), &record);
+    tn_etcd_bid_adopt(name->store, name->text, leader, txn->header->revision);
     if (leader != NULL && leader->key.len < sizeof leader_key)
         (void)snprintf(leader_key, sizeof leader_key, "%.*s", (int)leader->key.len,
                        (const char *)leader->key.data);
@@ -250,6 +251,7 @@ static void got_record(void *arg, const struct tn_etcd_reply *reply)
     tn_etcd_fill(tn_etcd_name_find(task->store, req->op.name, req->op.name_len, false), leader,
                  tn_etcd_last(tn_etcd_answer(txn, 1)), &req->record);
     req->answer = leader != NULL ? TN_ANSWER_HELD : TN_ANSWER_FREE;
+    tn_etcd_bid_adopt(task->store, req->op.name, leader, txn->header->revision);
     tn_etcd_add_ttl(task, leader != NULL ? leader->lease : 0);
 }
 

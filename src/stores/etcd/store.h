@@ -194,5 +194,9 @@ void tn_etcd_bid_tick(struct tn_etcd_bid *bid, tenure_ns now);
 void tn_etcd_bid_free(struct tn_etcd_bid *bid);
 /* After a task of the bid has ended: the next request. */
 void tn_etcd_bid_next(struct tn_etcd_bid *bid);
+/* @leader leads @text, as seen at @revision; NULL: nobody. If that is a term of ours whose acquire
+ * was never answered, the candidate takes it as granted, and so it is held. */
+void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd__KeyValue *leader,
+                       int64_t revision);
 
 #endif
