@@ -41,7 +41,8 @@ static const struct tn_store_ops *const built[] = {
 
 enum { BUILT = sizeof built / sizeof built[0] };
 
-/* Schemes that builds may have, and the packages that each needs when it is built. */
+/* Schemes that builds may have, and the packages that each needs when it is built; NULL: they are
+ * in the plans, and in no build yet. */
 static const struct {
     const char *scheme;
     const char *packages;
@@ -54,9 +55,9 @@ static const struct {
     { "zookeeper", "libzookeeper-st-dev" },
     { "zookeepers", "libzookeeper-st-dev" },
 #endif
-    { "consul", "libcurl4-openssl-dev" },
-    { "kubernetes", "libcurl4-openssl-dev" },
-    { "dynamodb", "libcurl4-openssl-dev" },
+    { "consul", NULL },
+    { "kubernetes", NULL },
+    { "dynamodb", NULL },
 #ifndef TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
@@ -133,9 +134,15 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
     }
     for (size_t i = 0; i < ABSENT && url[len] == ':'; i++) {
         if (is_scheme(url, len, absent[i].scheme)) {
-            tn_text_addf(reterr, "%s: is not in this build of tenure", absent[i].scheme);
-            if (absent[i].packages != NULL)
-                tn_text_addf(reterr, "; install %s and build again", absent[i].packages);
+            if (absent[i].packages == NULL)
+                tn_text_addf(reterr,
+                             "%s: is not a store of tenure yet; 'tenure --version' lists "
+                             "those that are",
+                             absent[i].scheme);
+            else
+                tn_text_addf(reterr,
+                             "%s: is not in this build of tenure; install %s and build again",
+                             absent[i].scheme, absent[i].packages);
             return TENURE_E_UNSUPPORTED;
         }
     }
@@ -147,9 +154,9 @@ void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out)
     for (size_t i = 0; i < BUILT; i++)
         tn_text_addf(ret_built, "%s%s", i > 0 ? ", " : "", built[i]->scheme);
     for (size_t i = 0; i < ABSENT; i++) {
-        tn_text_addf(ret_left_out, "%s%s", i > 0 ? ", " : "", absent[i].scheme);
         if (absent[i].packages != NULL)
-            tn_text_addf(ret_left_out, " (%s)", absent[i].packages);
+            tn_text_addf(ret_left_out, "%s%s (%s)", ret_left_out->len > 0 ? ", " : "",
+                         absent[i].scheme, absent[i].packages);
     }
 }
 

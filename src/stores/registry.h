@@ -19,7 +19,7 @@ TENURE_MUST_USE int tn_store_find(const char *url, const struct tn_store_ops **r
                                   const char **ret_rest, struct tn_text *reterr);
 
 /* The schemes of this build, and those that others may have with the packages that each needs, both
- * as words for people: "sqlite, memory" and "consul (libcurl4-openssl-dev), unix". */
+ * as words for people: "sqlite, memory" and "zookeeper (libzookeeper-st-dev)". */
 void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out);
 
 #endif

@@ -68,9 +68,8 @@ TEST(an_unknown_scheme_is_refused_with_those_that_are_known)
 /* Each is built in, or said not to be; none is unknown. */
 TEST(a_scheme_of_other_builds_is_told_apart)
 {
-    static const char *const schemes[] = { "etcd",  "zookeeper",  "consul",
-                                           "redis", "kubernetes", "dynamodb",
-                                           "unix",  "tenured",    "postgres" };
+    static const char *const schemes[] = { "etcd", "zookeeper", "redis",
+                                           "unix", "tenured",   "postgres" };
     const struct tn_store_ops *ops;
     const char *rest;
     char url[64];
@@ -86,6 +85,18 @@ TEST(a_scheme_of_other_builds_is_told_apart)
         else
             CHECK_EQ_I64(rc, TENURE_E_UNSUPPORTED);
         CHECK(rc == 0 || begins(words));
+    }
+}
+
+TEST(a_scheme_of_no_build_yet_is_told_apart)
+{
+    static const char *const urls[] = { "consul://x", "kubernetes://x", "dynamodb://x" };
+    const struct tn_store_ops *ops = NULL;
+    const char *rest = NULL;
+
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        CHECK_EQ_I64(find(urls[i], &ops, &rest), TENURE_E_UNSUPPORTED);
+        CHECK(strstr(line, ": is not a store of tenure yet; ") != NULL);
     }
 }
 
