@@ -46,21 +46,34 @@ int tn_cli_store_fail(const char *verb, int error, const char *text)
     return tn_cli_fail(status, verb, "%s", text[0] != '\0' ? text : tenure_strerror(error));
 }
 
+/* A turn of the loop carries out what is due and then sleeps until something happens, even when
+ * what it is run for has just been carried out. So whoever hears of that ends the turn. */
+static void end_turn(struct tn_ask *ask)
+{
+    uv_stop(&ask->loop);
+}
+
 /* --- News ----------------------------------------------------------------------------------- */
+
+static void hear_news(struct tn_ask *ask)
+{
+    ask->woken = true;
+    end_turn(ask);
+}
 
 static void hear_granted(void *arg, const char *name, const struct tn_secret *term, uint64_t token)
 {
     (void)name;
     (void)term;
     (void)token;
-    ((struct tn_ask *)arg)->woken = true; /* Whoever waits asks again, and is told. */
+    hear_news(arg); /* Whoever waits asks again, and is told. */
 }
 
 static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
 {
     (void)name;
     (void)record;
-    ((struct tn_ask *)arg)->woken = true;
+    hear_news(arg);
 }
 
 static void hear_revoked(void *arg, const char *name, uint64_t token)
@@ -73,7 +86,10 @@ static const struct tn_store_host host = { hear_granted, hear_changed, hear_revo
 
 static void hear_signal(uv_signal_t *handle, int number)
 {
-    ((struct tn_ask *)handle->data)->caught = number;
+    struct tn_ask *ask = handle->data;
+
+    ask->caught = number;
+    end_turn(ask);
 }
 
 static void hear_timer(uv_timer_t *timer)
@@ -128,7 +144,10 @@ static struct tn_ask *ask_new(struct tn_text *reterr)
 
 static void hear_closed(void *arg)
 {
-    ((struct tn_ask *)arg)->closed = true;
+    struct tn_ask *ask = arg;
+
+    ask->closed = true;
+    end_turn(ask);
 }
 
 static void ask_free(struct tn_ask *ask)
@@ -191,23 +210,34 @@ void tn_cli_store_close(struct tn_cli_store *store)
 
 /* --- Asking --------------------------------------------------------------------------------- */
 
+struct asked {
+    struct tn_store_req req;
+    struct tn_ask *ask;
+    bool done;
+};
+
 static void hear_done(struct tn_store_req *req)
 {
-    req->done = NULL;
+    struct asked *asked = (struct asked *)req;
+
+    asked->done = true;
+    end_turn(asked->ask);
 }
 
 int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_store_req *ret_req)
 {
     struct tn_ask *ask = store->ask;
+    struct asked asked = { .req = { .op = *op, .done = hear_done }, .ask = ask };
 
-    *ret_req = (struct tn_store_req) { .op = *op, .done = hear_done };
+    *ret_req = asked.req;
     if (ask == NULL) {
         ret_req->answer = op->kind == TN_OP_READ ? TN_ANSWER_FREE : TN_ANSWER_GONE;
         return 0;
     }
-    ask->store->ops->submit(ask->store, ret_req);
-    while (ret_req->done != NULL)
+    ask->store->ops->submit(ask->store, &asked.req);
+    while (!asked.done)
         (void)uv_run(&ask->loop, UV_RUN_ONCE);
+    *ret_req = asked.req;
     /* Nobody has made the store yet: then nobody holds anything in it. */
     if (ret_req->status == TENURE_E_NOT_HELD && !ask->creates) {
         store->missing = true;
@@ -229,6 +259,7 @@ bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token)
 }
 
 struct listing {
+    struct tn_ask *ask;
     struct tn_store_lease *leases;
     size_t count;
     int status;
@@ -247,12 +278,13 @@ static void hear_list(void *arg, int status, struct tn_store_lease *leases, size
     if (error != NULL)
         (void)snprintf(listing->error, sizeof listing->error, "%s", error);
     listing->done = true;
+    end_turn(listing->ask);
 }
 
 int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
                     struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr)
 {
-    struct listing listing = { .done = false };
+    struct listing listing = { .ask = store->ask };
 
     *ret_leases = NULL;
     *ret_count = 0;
@@ -285,6 +317,7 @@ void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t ser
 }
 
 struct reading {
+    struct tn_ask *ask;
     tenure_ns clock;
     int status;
     bool done;
@@ -295,14 +328,17 @@ static void hear_clock(void *arg, int status, tenure_ns clock, const char *error
 {
     struct reading *reading = arg;
 
-    *reading = (struct reading) { .clock = clock, .status = status, .done = true };
+    reading->clock = clock;
+    reading->status = status;
+    reading->done = true;
     if (error != NULL)
         (void)snprintf(reading->error, sizeof reading->error, "%s", error);
+    end_turn(reading->ask);
 }
 
 int tn_cli_read_clock(struct tn_cli_store *store, tenure_ns *ret_clock, struct tn_text *reterr)
 {
-    struct reading reading = { .done = false };
+    struct reading reading = { .ask = store->ask };
 
     if (store->ops->read_clock == NULL) {
         const char *why = store->ops->clock_why;

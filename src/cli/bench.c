@@ -139,6 +139,12 @@ static bool is_over(const struct bench *bench)
     return bench->error != 0 || bench->caught != 0 || tn_clock_now(&bench->clock) >= bench->until;
 }
 
+/* What the loop is run for may have happened before it would go to sleep; see cli/ask.c. */
+static void end_turn(struct bench *bench)
+{
+    uv_stop(&bench->loop);
+}
+
 static void done(struct tn_store_req *req);
 
 static void submit(struct client *client, enum tn_op_kind kind)
@@ -239,6 +245,7 @@ static void done(struct tn_store_req *req)
     struct client *client = (struct client *)((char *)req - offsetof(struct client, req));
     enum tn_op_kind kind = req->op.kind;
 
+    end_turn(client->bench);
     client->busy = false;
     if (kind == TN_OP_CLOSE) {
         client->open = false; /* Whatever the answer: the TTL does the rest. */
@@ -258,6 +265,7 @@ static void hear_granted(void *arg, const char *name, const struct tn_secret *te
     struct tn_secret own;
 
     (void)name;
+    end_turn(client->bench);
     tn_secret_hash(&client->term, 't', &own);
     if (tn_secret_equal(term, &own) && !client->holds) /* Not of an earlier term. */
         hold(client, token);
@@ -265,9 +273,12 @@ static void hear_granted(void *arg, const char *name, const struct tn_secret *te
 
 static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
 {
+    struct client *client = arg;
+
     (void)name;
     (void)record;
-    ((struct client *)arg)->news = true;
+    client->news = true;
+    end_turn(client->bench);
 }
 
 static void hear_revoked(void *arg, const char *name, uint64_t token)
@@ -410,14 +421,20 @@ static void open_client(struct bench *bench, struct client *client, const char *
 
 static void hear_forgotten(void *arg, int status, const char *error)
 {
+    struct bench *bench = arg;
+
     (void)status;
     (void)error;
-    ((struct bench *)arg)->forgotten = true;
+    bench->forgotten = true;
+    end_turn(bench);
 }
 
 static void hear_closed(void *arg)
 {
-    ((struct client *)arg)->closed = true;
+    struct client *client = arg;
+
+    client->closed = true;
+    end_turn(client->bench);
 }
 
 /* Give everything back, as far as the store answers. */
@@ -447,7 +464,10 @@ static void clean_up(struct bench *bench, const char *prefix)
 
 static void hear_signal(uv_signal_t *handle, int number)
 {
-    ((struct bench *)handle->data)->caught = number;
+    struct bench *bench = handle->data;
+
+    bench->caught = number;
+    end_turn(bench);
 }
 
 static void run_works(struct bench *bench)

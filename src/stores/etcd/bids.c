@@ -820,10 +820,11 @@ void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd
     tn_etcd_record(leader, &record);
     struct tn_etcd_name *name = tn_etcd_name_find(store, text, strlen(text), true);
     struct tn_etcd_bid *bid = name != NULL ? find_bid(name, session, &record.term) : NULL;
-    if (bid == NULL || bid->task != NULL || bid->state == TN_BID_HELD || bid->state == TN_BID_DEAD)
-        return; /* Known, over, or about to be seen by a step under way. */
+    /* One that is known, over, in line, or about to look by itself: that is for those steps, which
+     * also tell of a grant. */
+    if (bid == NULL || bid->task != NULL || bid->state != TN_BID_NEW || bid->due_at != TN_NEVER)
+        return;
     bid->created = leader->create_revision;
-    bid->due_at = TN_NEVER;
     hold(bid, revision);
 }
 
