@@ -4,7 +4,8 @@
 # what disturbs a machine disturbs neighbours alike; the table has the median of them and how far
 # they lie apart.
 
-{
+# What shrank while it was measured was not measured.
+$3 >= 0 {
     value[$1, $2, ++count[$1, $2]] = $3
 }
 
@@ -137,8 +138,8 @@ function draw(   height) {
     panel("Acquires a second, 64 connections", "acquire-64", 450, 30)
     panel("Acquires a second, 256 connections", "acquire-256", 20, 215)
     panel("Renewals a second, 64 connections", "renew", 450, 215)
-    panel("Release to the next holder's knowledge, us (less is better)", "handover", 20, 400)
-    panel("Crash of a holder, TTL 5 s, to the next, ms (less is better)", "failover", 450, 400)
+    panel("Release to the next holder, us (less is better)", "handover", 20, 400)
+    panel("Holder crashed, TTL 5 s, ms (less is better)", "failover", 450, 400)
     panel("Bytes per lease held (less is better)", "lease", 20, 585)
     panel("Start to serving, ms (less is better)", "start", 450, 585)
     write(20, height - 15, "n", day ", one machine (" machine "), medians of " runs \
