@@ -161,8 +161,10 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
         return tn_cli_store_fail(
             campaign->verb, health == TENURE_E_DENIED ? health : TENURE_E_UNAVAILABLE, error.text);
     return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
-                       "%s was held by another for the whole %s", campaign->name,
-                       tn_cli_duration(buf, campaign->wait));
+                       campaign->fenced ? "%s was not acquired: for the whole %s another held it, "
+                                          "or the fence could not be raised"
+                                        : "%s was held by another for the whole %s",
+                       campaign->name, tn_cli_duration(buf, campaign->wait));
 }
 
 int tn_campaign_close(struct tn_campaign *campaign, bool held, int status)

@@ -410,8 +410,9 @@ static int start_campaign(struct run *run)
         .flags = TENURE_TELL_RENEWED | TENURE_TELL_HEALTH | TENURE_PATIENT,
         .fences = fences,
     };
-    int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);
 
+    run->campaign.fenced = has_fence(run);
+    int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);
     return rc < 0 ? tn_cli_store_fail("run", rc, "") : -1;
 }
 

@@ -245,4 +245,10 @@ t_prints "Examples:"
 t_run "$tenure" fence admit --help
 t_ends 0
 
+t_case "run: a fence that cannot be reached is not taken for another holder"
+t_run "$tenure" run --store "sqlite:$t_dir/unreached.db" --fence redis://127.0.0.1:1#r --wait 1s \
+    unreached -- true
+t_check "75, not $t_status" [ "$t_status" -eq 75 ]
+t_check "names the fence: $(cat "$t_err")" grep -q "or the fence could not be raised" "$t_err"
+
 t_done
