@@ -316,6 +316,34 @@ void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t ser
     (void)snprintf(ret_warning, warning_size, "%s", facts.warning);
 }
 
+struct lesson {
+    struct tn_ask *ask;
+    struct tn_text why;
+    bool done;
+};
+
+static void hear_lesson(void *arg, int status, const char *error)
+{
+    struct lesson *lesson = arg;
+
+    if (status < 0)
+        tn_text_add(&lesson->why, error);
+    lesson->done = true;
+    end_turn(lesson->ask);
+}
+
+void tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size)
+{
+    struct lesson lesson = { .ask = store->ask };
+
+    tn_text_init(&lesson.why, ret_why, size);
+    if (store->ops->learn == NULL)
+        return;
+    store->ops->learn(store->ask->store, hear_lesson, &lesson);
+    while (!lesson.done)
+        (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+}
+
 struct reading {
     struct tn_ask *ask;
     tenure_ns clock;

@@ -271,8 +271,10 @@ static int examine(struct doctor *doctor)
     report->ops = doctor->store.ops;
     int status = read_probe(doctor, NULL);
     report->first = now(doctor) - began;
-    if (status < 0)
+    if (status < 0) {
+        tn_cli_learn(&doctor->store, report->server_why, sizeof report->server_why);
         status = find_limits(doctor);
+    }
     if (status < 0)
         status = measure(doctor);
     if (status >= 0)

@@ -85,6 +85,8 @@ void tn_doctor_print_text(const struct tn_doctor_report *report)
     printf("  reachable   yes; the first answer after %s\n", span(a, report->first));
     if (report->server[0] != '\0')
         printf("  server      %s\n", report->server);
+    else if (report->server_why[0] != '\0')
+        printf("  server      version not known: %s\n", report->server_why);
     printf("  class       %s: %s\n", is_advisory(report) ? "advisory" : "strict",
            or_else(report->ops->class_why, "as the store declares"));
     printf("  may write   %s%s\n", report->writes ? "yes" : "no: ", report->denied);
@@ -136,6 +138,7 @@ void tn_doctor_print_json(const struct tn_doctor_report *report)
     json_text("url", report->url);
     json_text("class_why", or_else(report->ops->class_why, ""));
     json_text("server", report->server);
+    json_text("server_why", report->server_why);
     json_text("warning", report->warning);
     json_text("denied", report->denied);
     printf("\"first_answer_ns\":%" PRId64 ",", report->first);

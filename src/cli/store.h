@@ -51,6 +51,10 @@ bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token);
 int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
                     struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr);
 
+/* Let the server say its version, where the store asks for it only then. Why it does not: in
+ * @ret_why; else empty. */
+void tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size);
+
 /* The engine and its version, and what it warns of, as far as they are known; else empty. */
 void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t server_size,
                   char *ret_warning, size_t warning_size);

@@ -164,6 +164,10 @@ struct tn_store_ops {
      * same. Of any thread. */
     bool (*binding)(const struct tn_store *store, const struct tn_secret *session,
                     struct tn_store_binding *ret_binding);
+    /* Ask the server for what facts() is to tell, where that does not come by itself; one at a
+     * time. An error says why it is not known. @done comes once, never inside the call. */
+    void (*learn)(struct tn_store *store, void (*done)(void *arg, int status, const char *error),
+                  void *arg);
 };
 
 /* First member of every store. */

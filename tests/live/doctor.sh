@@ -92,11 +92,79 @@ else
 fi
 
 zk_need
-port=$("$zk_py" ports 1)
+# shellcheck disable=SC2046 # Words.
+set -- $("$zk_py" ports 11)
+port=$1
 zk_make one "$port"
 t_case "zookeeper"
 t_check "starts" zk_start one
 t_run "$tenure" doctor --for 300ms "zookeeper://127.0.0.1:$port/t"
 says "class       strict" "may write   yes" "renewals    p50" "clock rate  not measured" \
     "TTL         1s to 45s" "scripts     no: a lease ends with the process"
+version=$("$zk_py" ask "$port" srvr | sed -n 's/^Zookeeper version: \([0-9.]*\).*/\1/p')
+t_check "the version, $version" grep -qx "  server      zookeeper $version" "$t_out"
+t_refute "one server alone has nobody to lose anything with" grep -q "^  warning" "$t_out"
+
+t_case "zookeeper: something on the way lets sessions through, but not the word"
+cat >"$t_dir/mute" <<'END'
+import asyncio, sys
+async def carry(source, sink):
+    while data := await source.read(65536):
+        sink.write(data)
+    sink.close()
+async def serve(client, reply):
+    word = await client.readexactly(4)
+    if word == b"srvr":
+        print("heard", flush=True)
+        if len(sys.argv) == 3:
+            await asyncio.sleep(3600)
+        reply.write(sys.argv[3].encode())
+        reply.close()
+        return
+    server, ask = await asyncio.open_connection("127.0.0.1", int(sys.argv[2]))
+    ask.write(word)
+    await asyncio.gather(carry(client, ask), carry(server, reply))
+async def main():
+    async with await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1])) as it:
+        print("ready", flush=True)
+        await it.serve_forever()
+asyncio.run(main())
+END
+/usr/bin/python3 "$t_dir/mute" "$2" "$port" >"$t_dir/mute.out" 2>/dev/null &
+mute=$!
+in_finish "kill $mute 2>/dev/null"
+t_check "listens" until_line "$t_dir/mute.out" ready
+t_run timeout 60 "$tenure" doctor --for 300ms "zookeeper://127.0.0.1:$2/t"
+says "server      version not known: 127.0.0.1:$2 does not answer srvr" "may write   yes"
+t_check "it was asked" grep -q heard "$t_dir/mute.out"
+t_run timeout 60 "$tenure" doctor --for 300ms "zookeeper://127.0.0.1:$2,127.0.0.1:$port/t"
+says "server      zookeeper $version"
+kill "$mute"
+
+t_case "zookeeper: srvr is answered with a refusal"
+no="srvr is not executed because it is not in the whitelist."
+/usr/bin/python3 "$t_dir/mute" "$2" "$port" "$no" >"$t_dir/mute.out" 2>/dev/null &
+mute=$!
+in_finish "kill $mute 2>/dev/null"
+t_check "listens" until_line "$t_dir/mute.out" ready
+t_run timeout 60 "$tenure" doctor --for 300ms "zookeeper://127.0.0.1:$2/t"
+says "server      version not known: 127.0.0.1:$2 answers srvr with $no" "may write   yes"
+t_run timeout 60 "$tenure" doctor --json --for 300ms "zookeeper://127.0.0.1:$2/t"
+t_check "as JSON: $(cat "$t_out")" grep -q '"server":null,"server_why":"127.0.0.1:' "$t_out"
+kill "$mute"
+zk_kill one
+
+t_case "zookeeper: three servers of a version with a known fault"
+shift 2
+zk_ensemble "$@"
+t_run timeout 60 "$tenure" doctor --for 300ms "$three"
+says "server      zookeeper $version"
+case $version in
+3.[0-7].* | 3.8.[0-3]) fault=ZOOKEEPER-4785 ;;
+*) fault= ;;
+esac
+if [ -n "$fault" ]; then
+    t_check "the warning: $(cat "$t_out")" \
+        grep -q "^  warning .*$version can lose.*$fault.*use 3.8.5" "$t_out"
+fi
 t_done

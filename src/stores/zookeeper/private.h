@@ -3,7 +3,7 @@
  *   store.c    requests, time, opening and closing          url.c   hosts, user and chroot
  *   session.c  a ZooKeeper session on the loop               call.c  one call to the library
  *   lease.c    a term's node: create, look, wait, delete     names.c names, nodes and records
- *   look.c     who leads: READ, watches, the walk of a list
+ *   look.c     who leads: READ, watches, the walk of a list  version.c  which server it is
  *
  * Everything happens in turns of the loop: submit only queues. A call's answer may find that what
  * asked for it is done with; so operations and leases are pinned by their calls. */
@@ -34,6 +34,7 @@ struct tn_zk_lease;
 struct tn_zk_name;
 struct tn_zk_look;
 struct tn_zk_op;
+struct tn_zk_question;
 
 /* What the library answers, whatever was asked. */
 struct tn_zk_reply {
@@ -220,6 +221,9 @@ struct tn_zk_store {
     tenure_ns resolve_at;
     unsigned resolve_failures;
     char resolve_why[120];
+    struct tn_zk_question *question; /* About the version; NULL: not asked. */
+    char version[32];
+    char warning[200];
     struct tn_zk_session *sessions;
     struct tn_zk_name *names[TN_ZK_BUCKETS];
     size_t name_count, sweep_at;
@@ -349,5 +353,10 @@ void tn_zk_read(struct tn_zk_op *op);
 void tn_zk_list(struct tn_zk_op *op);
 void tn_zk_observe(struct tn_zk_store *store, struct tn_zk_name *name);
 void tn_zk_observe_all(struct tn_zk_store *store, bool all);
+
+/* --- version.c --- */
+void tn_zk_version_ask(struct tn_store *base,
+                       void (*done)(void *arg, int status, const char *error), void *arg);
+void tn_zk_version_cancel(struct tn_zk_store *store);
 
 #endif

@@ -605,6 +605,7 @@ static void shut(struct tn_zk_store *store)
         while (store->farewells != NULL)
             tn_zk_farewell_cancel(store->farewells);
         tn_zk_resolve_drop(store);
+        tn_zk_version_cancel(store);
     }
     if (store->handles > 0)
         return;
@@ -662,6 +663,13 @@ static int open_store(const struct tn_store_open *how, struct tn_store **ret_sto
     return 0;
 }
 
+static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
+{
+    const struct tn_zk_store *store = (const struct tn_zk_store *)(const void *)base;
+
+    *ret_facts = (struct tn_store_facts) { store->version, store->warning };
+}
+
 const struct tn_store_ops tn_zookeeper_store_ops = {
     .scheme = "zookeeper",
     .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_BOUND,
@@ -672,8 +680,10 @@ const struct tn_store_ops tn_zookeeper_store_ops = {
     .watch = watch,
     .list = list,
     .close = close_store,
+    .facts = tell_facts,
     .class_why = "a majority of the servers has what was acknowledged on its disks",
     .clock_why = "ZooKeeper tells clients no clock",
+    .learn = tn_zk_version_ask,
 };
 
 static int refuse_tls(const struct tn_store_open *how, struct tn_store **ret_store,
