@@ -292,7 +292,7 @@ CONFORMS(two_stores_of_one_process_are_one)
     /* A revocation reaches the holder's process from another. */
     struct tn_op op = { .kind = TN_OP_REVOKE, .name = "both/job", .name_len = 8 };
     struct tn_store_req *revoked = bed_ask(one, &op);
-    if (revoked->status == TENURE_E_UNSUPPORTED)
+    if (bed_lacks(revoked))
         return;
     CHECK_EQ_I64(revoked->answer, TN_ANSWER_OK);
     at = 0;
@@ -423,14 +423,38 @@ static bool is_known(void *arg)
     return facts.version[0] != '\0';
 }
 
+struct lesson {
+    unsigned done;
+    int status;
+};
+
+static void hear_lesson(void *arg, int status, const char *error)
+{
+    struct lesson *lesson = arg;
+
+    (void)error;
+    lesson->done++;
+    lesson->status = status;
+}
+
 CONFORMS(a_server_says_what_it_is)
 {
     struct bed_actor actor = bed_actor(bed_open(), TTL);
     struct tn_store *store = actor.at->store;
+    struct lesson lesson = { 0 }, broken_off = { 0 };
     struct tn_store_facts facts;
 
     if (store->ops->facts == NULL)
         return;
+    if (store->ops->learn != NULL) {
+        struct bed_store *other = bed_open();
+        store->ops->learn(store, hear_lesson, &lesson);
+        other->store->ops->learn(other->store, hear_lesson, &broken_off);
+        CHECK_EQ_U64(broken_off.done, 0);
+        bed_close(other);
+        CHECK_EQ_U64(broken_off.done, 1);
+        CHECK_EQ_I64(broken_off.status, TENURE_E_CLOSED);
+    }
     CHECK(bed_until(is_known, store, BED_BOUND));
     store->ops->facts(store, &facts);
     printf("%s: version %s; warning: %s\n", store->ops->scheme, facts.version, facts.warning);
