@@ -61,23 +61,31 @@ static int configure(struct tn_sqlite *store)
     return rc;
 }
 
-/* Schema 1 becomes 2 in one transaction; another process may be faster. */
-static int migrate(struct tn_sqlite *store)
+static bool is_old(struct tn_sqlite *store, const char *schema, int *rc)
 {
     char answer[128];
 
-    int rc = ask(store, "PRAGMA user_version", answer, sizeof answer);
-    if (rc != SQLITE_OK || strcmp(answer, "1") != 0)
+    *rc = ask(store, "PRAGMA user_version", answer, sizeof answer);
+    return *rc == SQLITE_OK && strcmp(answer, schema) == 0;
+}
+
+/* Schemas 1 and 2 become 3 in one transaction; another process may be faster. */
+static int migrate(struct tn_sqlite *store)
+{
+    int rc;
+
+    if (!is_old(store, "1", &rc) && !is_old(store, "2", &rc))
         return rc;
     rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;
-    rc = ask(store, "PRAGMA user_version", answer, sizeof answer);
-    if (rc == SQLITE_OK && strcmp(answer, "1") == 0) {
+    bool first = is_old(store, "1", &rc);
+    if (first)
         rc = sqlite3_exec(store->db, tn_sqlite_schema_2, NULL, NULL, NULL);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_exec(store->db, "PRAGMA user_version=2", NULL, NULL, NULL);
-    }
+    if (rc == SQLITE_OK && (first || is_old(store, "2", &rc)))
+        rc = sqlite3_exec(store->db, tn_sqlite_schema_3, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, "PRAGMA user_version=3", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
     if (rc != SQLITE_OK && sqlite3_get_autocommit(store->db) == 0)

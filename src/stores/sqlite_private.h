@@ -13,7 +13,7 @@
 #include "stores/sqlite.h"
 
 #define TN_SQLITE_APPLICATION 0x746e7572 /* "tnur" */
-#define TN_SQLITE_SCHEMA 2
+#define TN_SQLITE_SCHEMA 3
 
 enum tn_sql {
     TN_SQL_BEGIN,
@@ -96,6 +96,7 @@ struct tn_sqlite {
 extern const char tn_sqlite_schema[];
 /* From schema 1 to 2; what a new store begins with as well. */
 extern const char tn_sqlite_schema_2[];
+extern const char tn_sqlite_schema_3[];
 
 /* Bind and take one step. @format has a letter per argument: i int64_t, t const char *, s const
  * struct tn_secret *, b const char * and size_t as one blob. True: there is a row, to be read with

@@ -43,6 +43,14 @@ const char tn_sqlite_schema_2[] =
     "DROP INDEX leases_held;"
     "CREATE INDEX leases_held ON leases (session, token) WHERE session IS NOT NULL;";
 
+/* Whoever deletes a lease that is held revokes it. The row is of no clock, and so is counted from
+ * when one looks. */
+const char tn_sqlite_schema_3[] =
+    "CREATE TRIGGER leases_kept BEFORE DELETE ON leases "
+    "WHEN OLD.session IN (SELECT id FROM sessions) BEGIN "
+    "INSERT OR REPLACE INTO revoked VALUES (OLD.name, OLD.token, '', 0); "
+    "SELECT RAISE(IGNORE); END;";
+
 #define VIEW                                                                             \
     "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at, l.term, s.seq " \
     "FROM leases l "                                                                     \

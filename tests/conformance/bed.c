@@ -540,6 +540,14 @@ void bed_join(pid_t child)
     CHECK_EQ_I64(status, 0);
 }
 
+bool bed_lacks(const struct tn_store_req *req)
+{
+    bool own = getenv("TENURE_CONFORMANCE_PLUGIN") != NULL;
+
+    CHECK(own || req->status != TENURE_E_UNSUPPORTED);
+    return req->status == TENURE_E_UNSUPPORTED;
+}
+
 /* --- Scenarios ------------------------------------------------------------------------------ */
 
 static const char *url_of(unsigned slot)

@@ -93,6 +93,9 @@ struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool
 struct tn_store_req *bed_release(struct bed_actor *actor, const char *name, uint64_t token);
 struct tn_store_req *bed_renew(struct bed_actor *actor);
 struct tn_store_req *bed_read(struct bed_store *store, const char *name);
+/* A store of one's own need not have what it says so plainly that it has not; those here all have
+ * it, and then nothing is left out. */
+bool bed_lacks(const struct tn_store_req *req);
 /* What an acquire that waits is answered: QUEUED, or HELD where there are no queues. */
 enum tn_answer bed_waiting(const struct bed_store *store);
 /* The push that tells @actor's term of its grant; where nobody tells, it reads, and where there are

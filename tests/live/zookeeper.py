@@ -7,7 +7,7 @@
     guard PORT PATH USER:PASSWORD  a znode that only this user may use
     usurp PORT PATH                leads until a line is read; then it takes the node of who waits
                                    for its own, and gives up the one that led
-    delete PORT PATH               every candidate's node below it
+    delete PORT PATH               the node of the candidate that leads
     check FILE...                  logs of `won` and `end`: no overlap, tokens rise; the changes
 """
 import socket
@@ -121,10 +121,10 @@ def usurp(port, path):
 
 
 def delete(port, path):
+    """The node of who leads."""
     kazoo = client(port)
-    for node in kazoo.get_children(path):
-        if "latch-" in node:
-            kazoo.delete(path + "/" + node)
+    nodes = [node for node in kazoo.get_children(path) if "latch-" in node]
+    kazoo.delete(path + "/" + min(nodes, key=lambda node: node.rpartition("-")[2]))
     kazoo.stop()
 
 

@@ -420,7 +420,8 @@ TEST(damage_to_one_name_is_not_damage_to_all)
     stop();
 }
 
-TEST(a_deleted_row_shows_in_the_count)
+/* What an operator deletes under its holder is held off, as if it were revoked. */
+TEST(a_deleted_row_is_a_revocation)
 {
     start();
     open_store(TN_SEC(5));
@@ -430,9 +431,17 @@ TEST(a_deleted_row_shows_in_the_count)
     sqlite3 *other = open_other();
     run_sql(other, "DELETE FROM leases WHERE name = 'a'");
     CHECK_EQ_I64(sqlite3_close(other), SQLITE_OK);
+    CHECK_EQ_I64(ask(open_op(2)), 0);
+    CHECK_EQ_I64(ask(acquire_op(2, "a")), 0);
+    CHECK(last.req.answer != TN_ANSWER_GRANTED);
     struct tn_op renew = { .kind = TN_OP_RENEW, .session = secret(1), .seq = 2 };
     CHECK_EQ_I64(ask(renew), 0);
-    CHECK_EQ_U64(last.req.held, 1);
+    CHECK_EQ_U64(last.req.held, 2);
+    CHECK(run_until(&told.revoked, 1, BOUND));
+    CHECK_EQ_I64(ask(release_op(1, "a")), 0);
+    CHECK_EQ_I64(last.req.answer, TN_ANSWER_RELEASED);
+    CHECK(run_until(&told.granted, 1, BOUND));
+    CHECK_EQ_U64(told.token, 3);
     stop();
 }
 
@@ -582,5 +591,22 @@ TEST(a_file_of_schema_1_is_taken_over)
     CHECK_EQ_I64(ask(open_op(1)), 0);
     CHECK_EQ_I64(ask(acquire_op(1, "new")), 0);
     CHECK_EQ_U64(last.req.record.token, 42);
+    stop();
+}
+
+TEST(a_file_of_schema_2_is_taken_over)
+{
+    start();
+    open_store(TN_SEC(5));
+    close_store();
+    sqlite3 *other = open_other();
+    run_sql(other, "DROP TRIGGER leases_kept; PRAGMA user_version=2");
+    open_store(TN_SEC(5));
+    CHECK_EQ_I64(ask(open_op(1)), 0);
+    CHECK_EQ_I64(ask(acquire_op(1, "job")), 0);
+    run_sql(other, "DELETE FROM leases");
+    CHECK_EQ_I64(sqlite3_close(other), SQLITE_OK);
+    CHECK_EQ_I64(ask(read_op("job")), 0);
+    CHECK_EQ_I64(last.req.answer, TN_ANSWER_HELD);
     stop();
 }

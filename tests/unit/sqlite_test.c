@@ -629,9 +629,9 @@ TEST(foreign_and_damaged_files_are_refused_untouched)
     write_file(path, bad, len);
     check_refused(path, TENURE_E_DAMAGED, "damaged");
     memcpy(bad, good, len);
-    bad[63] = 3;
+    bad[63] = 4;
     write_file(path, bad, len);
-    check_refused(path, TENURE_E_UNSUPPORTED, "newer tenure: schema 3");
+    check_refused(path, TENURE_E_UNSUPPORTED, "newer tenure: schema 4");
     bad[63] = 0;
     write_file(path, bad, len);
     check_refused(path, TENURE_E_DAMAGED, "no version");

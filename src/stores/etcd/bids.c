@@ -29,6 +29,7 @@ static void set_state(struct tn_etcd_bid *bid, enum tn_etcd_bid_state state)
         bid->session->held--;
     if (state == TN_BID_HELD)
         bid->session->held++;
+    bid->revoked = bid->revoked && state == TN_BID_HELD;
     bid->state = state;
 }
 
@@ -132,19 +133,34 @@ static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
     tn_etcd_task_end(task);
 }
 
+/* Its holder is to stop, and to give it back. */
+static void tell_revoked(struct tn_etcd_bid *bid)
+{
+    const struct tn_store_open *how = &bid->name->store->base.how;
+    char name[TN_NAME_MAX + 1];
+
+    bid->revoked = true;
+    memcpy(name, bid->name->text, sizeof name);
+    how->host->revoked(how->arg, name, (uint64_t)bid->created);
+}
+
+static void watch_own(struct tn_etcd_bid *bid, bool deletes, int64_t revision)
+{
+    struct tn_etcd_keys keys;
+
+    tn_etcd_keys(&keys, bid->name->store, bid->name->text, bid->session->lease);
+    /* Without memory to watch, a deletion is heard of later: by the leader's watch. */
+    int rc = tn_etcd_watch_start(&bid->name->store->client, &bid->own, keys.own, false, deletes,
+                                 revision);
+    (void)rc;
+}
+
 /* The key was first at @revision. */
 static void hold(struct tn_etcd_bid *bid, int64_t revision)
 {
-    struct tn_etcd_client *client = &bid->name->store->client;
-    struct tn_etcd_keys keys;
-
     tn_etcd_watch_stop(&bid->before);
-    if (bid->state != TN_BID_HELD || bid->own.client == NULL) {
-        tn_etcd_keys(&keys, bid->name->store, bid->name->text, bid->session->lease);
-        /* Without memory to watch, a deletion is heard of later: by the leader's watch. */
-        int rc = tn_etcd_watch_start(client, &bid->own, keys.own, false, true, revision + 1);
-        (void)rc;
-    }
+    if (bid->state != TN_BID_HELD || bid->own.client == NULL)
+        watch_own(bid, false, revision + 1);
     set_state(bid, TN_BID_HELD);
     if ((uint64_t)bid->created > bid->name->last_token)
         bid->name->last_token = (uint64_t)bid->created;
@@ -270,15 +286,13 @@ static void confirmed(void *arg, const struct tn_etcd_reply *reply)
         fail_task(task, reply);
     } else if (txn->succeeded) {
         grant(task, txn->header->revision);
-    } else { /* Somebody has deleted our key, or the lease has ended. */
-        task->bid->created = 0;
-        set_state(task->bid, TN_BID_NEW);
-        acquire(task);
+    } else { /* Somebody has deleted or revoked our key, or the lease has ended. */
+        look(task);
     }
 }
 
-/* Our key is the first. Read it again, for leading without a key is what this must never do, and
- * note the token in the same step. */
+/* Our key is the first. Make sure that it is as we made it, for leading without a key is what this
+ * must never do, and note the token in the same step. */
 static void confirm(struct tn_etcd_task *task)
 {
     struct tn_etcd_bid *bid = task->bid;
@@ -286,7 +300,8 @@ static void confirm(struct tn_etcd_task *task)
     char token[24];
 
     begin(&txn, bid);
-    only_if(&txn, txn.keys.own, NULL, bid->created);
+    tn_etcd_compare_same(&txn.compare, txn.keys.own, bid->created);
+    txn.request.n_compare = 1;
     (void)snprintf(token, sizeof token, "%" PRId64, bid->created);
     then(&txn)->request_put = put(&txn.puts[0], txn.keys.last, token, strlen(token), 0);
     tn_etcd_task_txn(task, &txn.request, confirmed);
@@ -345,13 +360,43 @@ static void delete_own(struct tn_etcd_task *task, tn_etcd_answered *answered)
     tn_etcd_task_txn(task, &txn.request, answered);
 }
 
+static void lost_place(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+
+    task->rpc = NULL;
+    if (reply->status != 0) {
+        fail_task(task, reply);
+        return;
+    }
+    stop_watches(task->bid);
+    task->bid->created = 0;
+    set_state(task->bid, TN_BID_NEW);
+    acquire(task);
+}
+
+/* Our key was revoked. A term that leads is over, whatever its holder asks; one that has not led
+ * yet, because nobody had told it that its turn has come, takes another place. */
+static void yield(struct tn_etcd_task *task, const struct view *view)
+{
+    if (task->bid->state != TN_BID_HELD) {
+        delete_own(task, lost_place);
+        return;
+    }
+    if (task->req != NULL)
+        tn_etcd_fill(task->bid->name, view->leader, 0, &task->req->record);
+    end_with(task, TN_ANSWER_HELD);
+}
+
 /* Our key is there, created at bid->created: what follows from who is before it. */
 static void judge(struct tn_etcd_task *task, const struct view *view)
 {
     struct tn_etcd_bid *bid = task->bid;
     bool first = view->leader != NULL && view->leader->create_revision == bid->created;
 
-    if (first && bid->state == TN_BID_HELD) {
+    if (first && view->leader->mod_revision != bid->created) {
+        yield(task, view);
+    } else if (first && bid->state == TN_BID_HELD) {
         grant(task, view->revision); /* Asked again. */
     } else if (first) {
         confirm(task);
@@ -715,7 +760,10 @@ static void own_fired(struct tn_etcd_watch *watch)
 {
     struct tn_etcd_bid *bid = watch->arg;
 
-    if (bid->state == TN_BID_HELD) { /* The next renewal tells of one lease less. */
+    if (bid->state == TN_BID_HELD && watch->put_at != 0) {
+        watch_own(bid, true, watch->put_at + 1);
+        tell_revoked(bid);
+    } else if (bid->state == TN_BID_HELD) { /* The next renewal tells of one lease less. */
         set_state(bid, TN_BID_NEW);
         bid->created = 0;
     } else if (bid->state == TN_BID_QUEUED || bid->state == TN_BID_BLOCKED) {
@@ -810,11 +858,15 @@ void tn_etcd_bid_ask(struct tn_etcd_store *store, struct tn_store_req *req)
 void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd__KeyValue *leader,
                        int64_t revision)
 {
-    struct tn_etcd_session *session = store->sessions;
+    struct tn_etcd_session *session = leader != NULL ? store->sessions : NULL;
     struct tn_store_record record;
+    struct tn_etcd_keys keys;
 
-    while (session != NULL && (leader == NULL || session->lease != leader->lease))
-        session = session->next;
+    for (; session != NULL; session = session->next) {
+        tn_etcd_keys(&keys, store, text, session->lease);
+        if (tn_etcd_key_is(leader, keys.own))
+            break;
+    }
     if (session == NULL)
         return;
     tn_etcd_record(leader, &record);
@@ -826,6 +878,8 @@ void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd
         return;
     bid->created = leader->create_revision;
     hold(bid, revision);
+    if (leader->mod_revision != leader->create_revision)
+        tell_revoked(bid);
 }
 
 void tn_etcd_bid_next(struct tn_etcd_bid *bid)

@@ -35,6 +35,7 @@ typedef void tn_etcd_answered(void *arg, const struct tn_etcd_reply *reply);
 struct tn_etcd_watch {
     void (*fired)(struct tn_etcd_watch *watch);
     void *arg;
+    int64_t put_at; /* When it fires: the revision of the put that did it; 0: something else. */
     /* The client's own. */
     struct tn_etcd_client *client; /* NULL: idle. */
     struct tn_etcd_watch *next, **link;

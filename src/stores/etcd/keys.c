@@ -64,6 +64,15 @@ void tn_etcd_compare(Etcd__Compare *ret_compare, const char *key, const char *en
     ret_compare->create_revision = created;
 }
 
+void tn_etcd_compare_same(Etcd__Compare *ret_compare, const char *key, int64_t created)
+{
+    *ret_compare = (Etcd__Compare)ETCD__COMPARE__INIT;
+    ret_compare->target = 2; /* The mod revision. */
+    set_bytes(&ret_compare->key, key);
+    ret_compare->target_union_case = ETCD__COMPARE__TARGET_UNION_MOD_REVISION;
+    ret_compare->mod_revision = created;
+}
+
 size_t tn_etcd_value(char ret_value[TN_ETCD_VALUE], const char *label, size_t label_len,
                      const struct tn_secret *term)
 {

@@ -250,6 +250,11 @@ static void got_record(void *arg, const struct tn_etcd_reply *reply)
     }
     tn_etcd_fill(tn_etcd_name_find(task->store, req->op.name, req->op.name_len, false), leader,
                  tn_etcd_last(tn_etcd_answer(txn, 1)), &req->record);
+    if (req->op.kind == TN_OP_REVOKE) {
+        task->rpc = NULL;
+        tn_etcd_revoke(task, leader);
+        return;
+    }
     req->answer = leader != NULL ? TN_ANSWER_HELD : TN_ANSWER_FREE;
     tn_etcd_bid_adopt(task->store, req->op.name, leader, txn->header->revision);
     tn_etcd_add_ttl(task, leader != NULL ? leader->lease : 0);

@@ -54,6 +54,7 @@ void tn_etcd_task_end(struct tn_etcd_task *task)
     *task->link = task->next;
     if (task->next != NULL)
         task->next->link = task->link;
+    free(task->key);
     free(task);
     if (bid != NULL)
         bid->task = NULL;
@@ -289,25 +290,43 @@ static void open_session(struct tn_etcd_task *task)
         no_memory(task);
 }
 
+static void end_lease(struct tn_etcd_task *task, int64_t lease, tn_etcd_answered *answered)
+{
+    Etcd__LeaseRevokeRequest request = ETCD__LEASE_REVOKE_REQUEST__INIT;
+
+    request.id = lease;
+    tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseRevoke", &request.base,
+                      &etcd__lease_revoke_response__descriptor, answered);
+}
+
+static void closed_rest(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_task *task = arg;
+
+    if (reply->status != 0 && reply->grpc != TN_GRPC_NOT_FOUND)
+        tn_etcd_task_fail(task, reply);
+    else
+        tn_etcd_task_end(task);
+}
+
+/* What was revoked and not given back is under another lease; seldom anything. */
 static void closed_session(void *arg, const struct tn_etcd_reply *reply)
 {
     struct tn_etcd_task *task = arg;
+    int64_t lease = tn_etcd_lease_of(&task->req->op.session);
 
     if (reply->status != 0 && reply->grpc != TN_GRPC_NOT_FOUND) {
         tn_etcd_task_fail(task, reply);
         return;
     }
     tn_etcd_session_drop(task->store, tn_etcd_session_find(task->store, &task->req->op.session));
-    end_with(task, reply->status == 0 ? TN_ANSWER_OK : TN_ANSWER_GONE);
+    task->req->answer = reply->status == 0 ? TN_ANSWER_OK : TN_ANSWER_GONE;
+    end_lease(task, tn_etcd_hold_off_lease(lease), closed_rest);
 }
 
 static void close_session(struct tn_etcd_task *task)
 {
-    Etcd__LeaseRevokeRequest request = ETCD__LEASE_REVOKE_REQUEST__INIT;
-
-    request.id = tn_etcd_lease_of(&task->req->op.session);
-    tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseRevoke", &request.base,
-                      &etcd__lease_revoke_response__descriptor, closed_session);
+    end_lease(task, tn_etcd_lease_of(&task->req->op.session), closed_session);
 }
 
 /* An attempt that a newer one has overtaken extends nothing. */
@@ -346,10 +365,8 @@ static bool check(struct tn_etcd_store *store, struct tn_store_req *req)
         tn_etcd_fail(req, TENURE_E_INVALID, why);
     } else if (op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX) {
         tn_etcd_fail(req, TENURE_E_INVALID, "the label is longer than 255 bytes");
-    } else if (op->kind == TN_OP_REVOKE || op->kind == TN_OP_RAISE) {
-        tn_etcd_fail(req, TENURE_E_UNSUPPORTED,
-                     "etcd: has no revocation that waits for the holder; stop the holder, or use "
-                     "etcdctl lease revoke once it has stopped");
+    } else if (op->kind == TN_OP_RAISE) {
+        tn_etcd_fail(req, TENURE_E_UNSUPPORTED, "etcd: tokens are revisions and cannot be raised");
     } else if (!is_overtaken(store, req)) {
         return true;
     }

@@ -12,6 +12,8 @@
  *       |    \ another term |                                         v
  *       |     +-> BLOCKED --+                 withdraw() -----------> DEAD, or NEW again
  *
+ * A term whose key was changed is revoked (revoke.c): HELD until it is given back.
+ *
  * All of it is of the loop's thread. */
 #ifndef TN_STORES_ETCD_STORE_H
 #define TN_STORES_ETCD_STORE_H
@@ -60,6 +62,7 @@ struct tn_etcd_bid {
     enum tn_etcd_bid_state state;
     int64_t created;  /* Create revision of the key, which is the token; 0: there is none. */
     bool waits;       /* The last acquire asked to be queued. */
+    bool revoked;     /* HELD: the holder was told to give it back. */
     tenure_ns due_at; /* When to go on by ourselves; TN_NEVER: when something happens. */
     struct tn_etcd_watch own, before;
     struct tn_etcd_task *task;               /* The step under way. */
@@ -76,6 +79,7 @@ struct tn_etcd_task {
     struct tn_store_req *req; /* NULL: nobody's. */
     struct tn_etcd_rpc *rpc;
     int64_t lease, created;
+    char *key; /* REVOKE: the holder's. */
     tenure_ns give_up_at;
     bool keeps; /* Waits for a keepalive. */
     unsigned tries;
@@ -125,6 +129,8 @@ void tn_etcd_range(Etcd__RangeRequest *ret_range, const struct tn_etcd_keys *key
                    int64_t limit, int64_t max);
 void tn_etcd_get(Etcd__RangeRequest *ret_range, const char *key);
 void tn_etcd_compare(Etcd__Compare *ret_compare, const char *key, const char *end, int64_t created);
+/* Created at @created, and left alone since: neither made anew nor revoked. */
+void tn_etcd_compare_same(Etcd__Compare *ret_compare, const char *key, int64_t created);
 
 enum { TN_ETCD_VALUE = TN_LABEL_MAX + 8 + 2 * 16 + 2 };
 size_t tn_etcd_value(char ret_value[TN_ETCD_VALUE], const char *label, size_t label_len,
@@ -198,5 +204,12 @@ void tn_etcd_bid_next(struct tn_etcd_bid *bid);
  * was never answered, the candidate takes it as granted, and so it is held. */
 void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd__KeyValue *leader,
                        int64_t revision);
+
+/* --- revoke.c --------------------------------------------------------------------------------- */
+
+/* REVOKE, when it is known who leads; NULL: nobody. */
+void tn_etcd_revoke(struct tn_etcd_task *task, const Etcd__KeyValue *leader);
+/* The lease that revoked keys of a session's @lease are moved to. */
+int64_t tn_etcd_hold_off_lease(int64_t lease);
 
 #endif

@@ -209,12 +209,14 @@ void tn_etcd_watch_stop(struct tn_etcd_watch *watch)
     /* Otherwise it is cancelled when its creation is confirmed. */
 }
 
-static void fire(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher)
+static void fire(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher,
+                 const Etcd__Event *event)
 {
     struct tn_etcd_watch *watch = watcher->watch;
 
     TN_ASSERT(watch != NULL);
     detach(watch);
+    watch->put_at = event != NULL && event->type == 0 ? event->kv->mod_revision : 0;
     if (!watcher->asked)
         free_watcher(client, watcher);
     else if (watcher->created)
@@ -251,16 +253,18 @@ static void hear_watch(struct tn_etcd_client *client, const Etcd__WatchResponse 
         if (watch != NULL)
             detach(watch);
         free_watcher(client, watcher);
-        if (watch != NULL)
+        if (watch != NULL) {
+            watch->put_at = 0;
             watch->fired(watch);
+        }
         return;
     }
     if (watcher->watch == NULL) {
         cancel_watcher(client, watcher);
     } else if (response->n_events > 0) {
-        fire(client, watcher);
+        fire(client, watcher, response->events[response->n_events - 1]);
     } else if (response->created && revision > 0 && revision + 1 < watcher->revision) {
-        fire(client, watcher); /* The server has forgotten what was seen already. */
+        fire(client, watcher, NULL); /* The server has forgotten what was seen already. */
     } else if (!response->created && revision >= watcher->revision) {
         watcher->revision = revision + 1;
     }

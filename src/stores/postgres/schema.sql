@@ -200,6 +200,21 @@ BEGIN
     RETURN 'ok';
 END $$;
 
+-- Whoever deletes a lease that is held revokes it: the row stays until the holder has stopped.
+CREATE FUNCTION tenure.keep_held() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM tenure.session s WHERE s.num = OLD.session) THEN
+        RETURN OLD;
+    END IF;
+    UPDATE tenure.lease l SET revoked = true WHERE l.name = OLD.name;
+    PERFORM tenure.tell('r', OLD.name);
+    RAISE NOTICE 'tenure: % is held, and is revoked instead; its holder stops first', OLD.name;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER keep_held BEFORE DELETE ON tenure.lease
+    FOR EACH ROW EXECUTE FUNCTION tenure.keep_held();
+
 -- What session a_num should know: its grants above a_known, its revocations, and whom it has to
 -- observe - the holder and the waiter before it, wherever it waits.
 CREATE FUNCTION tenure.news(a_num bigint, a_known bigint)
@@ -419,4 +434,4 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM tenure.waiter w WHERE w.name = l.name);
 END $$;
 
-COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 2';
+COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 3';

@@ -19,7 +19,7 @@
 #include "stores/postgres/private.h"
 #include "stores/postgres/schema.h"
 
-#define SCHEMA_COMMENT "tenure schema 2"
+#define SCHEMA_COMMENT "tenure schema 3"
 
 #define VERSION_LEAST 110000
 

@@ -10,6 +10,8 @@
 --     {tenure}:names      all names known, for listings; {tenure}:idle those that are free, by age
 --     {tenure}:l:<name>   a lease: token, term; session, revoked, sure while it is held; last, the
 --                         token before; released, the token and term that were given back last
+--     {tenure}:held       of every lease that is held session, token, term and sure once more: who
+--                         deletes the lease itself revokes it
 --     {tenure}:q:<name>   who waits for it, <session><term>, by place
 --     {tenure}:s:<session>  ttl, seq, beat, label; sure, digest
 --     {tenure}:h:<session>, :w:<session>, :r:<session>  what it holds, waits for, has lost
@@ -35,12 +37,18 @@ local IDLE_MAX = 100000
 local base, step, channel = KEYS[1], ARGV[1], ARGV[2]
 local call = redis.call
 local due = base .. ':due'
+local held = base .. ':held'
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local work = WORK
 
 local function key(kind, of)
     return base .. ':' .. kind .. ':' .. of
+end
+
+-- Who may not publish is told so when it says hello; a step is not left half done for it.
+local function tell(whom, text)
+    redis.pcall('PUBLISH', channel .. whom, text)
 end
 
 -- --- Tokens -----------------------------------------------------------------------------------
@@ -78,10 +86,67 @@ local function is_alive(session)
     return at and tonumber(at) > now
 end
 
+local function keep_copy(lease)
+    call('HSET', held, lease.name, lease.session .. lease.token .. lease.term
+        .. (lease.sure and '1' or '0'))
+end
+
+-- Until the holder gives it back, or for a full TTL from now: by then every renewal before this has
+-- run out.
+local function hold_off(lease)
+    local ttl = call('HGET', key('s', lease.session), 'ttl') or '0'
+    lease.revoked = now + ttl + 1
+    call('HSET', key('l', lease.name), 'revoked', lease.revoked)
+    call('SADD', key('r', lease.session), lease.name)
+    call('ZADD', due, lease.revoked, 'r' .. lease.name)
+end
+
+local function tell_revoked(lease)
+    tell('s:' .. lease.session, 'r ' .. lease.token .. ' ' .. lease.name)
+end
+
+-- Its record is missing. If somebody holds it, an operator has deleted it under its holder, who has
+-- to stop before it may pass on.
+local function restore(lease)
+    local copy = call('HGET', held, lease.name)
+    if not copy then
+        return
+    end
+    lease.session, lease.token, lease.term = copy:sub(1, 32), copy:sub(33, 52), copy:sub(53, 84)
+    lease.sure = copy:sub(85) == '1' and '1' or nil
+    call('HSET', key('l', lease.name), 'token', lease.token, 'term', lease.term, 'session',
+        lease.session)
+    if lease.sure then
+        call('HSET', key('l', lease.name), 'sure', '1')
+    end
+    hold_off(lease)
+    tell_revoked(lease)
+end
+
 local function load_lease(name)
     local it = call('HMGET', key('l', name), 'token', 'term', 'session', 'revoked', 'sure', 'last')
-    return { name = name, token = it[1] or ZEROS, term = it[2] or '', session = it[3],
+    local lease = { name = name, token = it[1] or ZEROS, term = it[2] or '', session = it[3],
         revoked = it[4] and tonumber(it[4]), sure = it[5], last = it[6] or ZEROS }
+    if not it[1] then
+        restore(lease)
+    end
+    return lease
+end
+
+-- Put right what was deleted of the leases of a session.
+local function restore_all(session)
+    local names = call('SMEMBERS', key('h', session))
+    for first = 1, #names, 1000 do
+        local keys = {}
+        for i = first, math.min(first + 999, #names) do
+            keys[#keys + 1] = key('l', names[i])
+        end
+        if call('EXISTS', unpack(keys)) < #keys then
+            for i = first, first + #keys - 1 do
+                load_lease(names[i])
+            end
+        end
+    end
 end
 
 local function is_over(lease)
@@ -98,11 +163,6 @@ local function describe(lease)
     local left = call('ZSCORE', due, 's' .. lease.session) - now
     return { '1', lease.token, of[1] or '0', string.format('%.0f', left), of[2] or '0', lease.term,
         of[3] or '' }
-end
-
--- Who may not publish is told so when it says hello; a step is not left half done for it.
-local function tell(whom, text)
-    redis.pcall('PUBLISH', channel .. whom, text)
 end
 
 local function tell_change(lease)
@@ -133,6 +193,7 @@ local function let_go(lease)
         count_sure(lease, -1)
     end
     call('HDEL', key('l', lease.name), 'session', 'revoked', 'sure')
+    call('HDEL', held, lease.name)
     call('ZADD', base .. ':idle', now, lease.name)
     lease.session, lease.revoked, lease.sure = nil, nil, nil
 end
@@ -147,6 +208,7 @@ local function give(lease, session, term)
     call('SADD', key('h', session), lease.name)
     call('ZREM', base .. ':idle', lease.name)
     lease.last, lease.token, lease.term, lease.session = lease.token, token, term, session
+    keep_copy(lease)
     return true
 end
 
@@ -253,6 +315,7 @@ local function renew(session, seq)
     end
     call('HINCRBY', of, 'beat', 1)
     call('ZADD', due, now + it[2] + 1, 's' .. session)
+    restore_all(session)
     local said = { 'ok', '', tostring(call('SCARD', key('h', session))), it[2], it[3] or '0',
         it[4] or '0' }
     for _, name in ipairs(call('SMEMBERS', key('r', session))) do
@@ -360,21 +423,16 @@ function steps.read(name)
     return answer(lease.session and 'held' or 'free', lease)
 end
 
--- name, token (0: any). The holder is told at once and with every renewal. The lease passes on when
--- it is given back, or a full TTL from now: by then every renewal before this has run out.
+-- name, token (0: any). The holder is told at once and with every renewal.
 function steps.revoke(name, token)
     local lease = settled(name)
     if not lease.session or token ~= ZEROS and token ~= lease.token then
         return answer('stale', lease)
     end
     if not lease.revoked then
-        local ttl = call('HGET', key('s', lease.session), 'ttl') or '0'
-        lease.revoked = now + ttl + 1
-        call('HSET', key('l', name), 'revoked', lease.revoked)
-        call('SADD', key('r', lease.session), name)
-        call('ZADD', due, lease.revoked, 'r' .. name)
+        hold_off(lease)
     end
-    tell('s:' .. lease.session, 'r ' .. lease.token .. ' ' .. name)
+    tell_revoked(lease)
     return answer('ok', lease)
 end
 
@@ -394,6 +452,7 @@ function steps.confirm(session, term, name, token)
     end
     local changed = lease.token ~= token
     lease.token, lease.sure = token, '1'
+    keep_copy(lease)
     if changed then
         tell_change(lease)
     end
