@@ -26,9 +26,22 @@ void tn_conn_touch(struct tn_conn *conn)
     if (conn->dirty || conn->closing)
         return;
     conn->dirty = true;
-    conn->dirty_next = conn->server->dirty;
-    conn->server->dirty = conn;
-    conn->server->dirty_count++;
+    conn->dirty_next = NULL;
+    conn->dirty_prev = conn->server->dirty_last;
+    *conn->dirty_prev = conn;
+    conn->server->dirty_last = &conn->dirty_next;
+}
+
+void tn_conn_untouch(struct tn_conn *conn)
+{
+    if (!conn->dirty)
+        return;
+    conn->dirty = false;
+    *conn->dirty_prev = conn->dirty_next;
+    if (conn->dirty_next != NULL)
+        conn->dirty_next->dirty_prev = conn->dirty_prev;
+    else
+        conn->server->dirty_last = conn->dirty_prev;
 }
 
 bool tn_conn_room(struct tn_conn *conn, size_t bytes)
@@ -318,7 +331,8 @@ void tn_conn_close(struct tn_conn *conn)
     if (conn->closing)
         return;
     tn_peer_drop(conn);
-    conn->closing = true; /* If it is among the dirty ones it is passed over there. */
+    conn->closing = true;
+    tn_conn_untouch(conn);
     if (conn->prev != NULL) {
         *conn->prev = conn->next;
         if (conn->next != NULL)

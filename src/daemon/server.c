@@ -20,14 +20,7 @@
 
 /* Steps of leftover work in one turn of the loop; each lets go of at most four leases. */
 #define STEPS_MAX 2000
-/* With fewer to be answered a flush in the loop is faster than one on another thread. */
-#define ASIDE_MIN 16
-/* A flush on another thread is waited for this long before the loop goes on: mostly it is over by
- * then, and whoever arrives meanwhile is better served together. */
-#define ASIDE_NS TN_MS(10)
 #define SWEEP_MS 1000
-
-enum { STATUS_IO = 74 };
 
 void tn_log(const char *format, ...)
 {
@@ -142,26 +135,6 @@ static void resume_waiters(struct tn_server *server)
     } while (again);
 }
 
-/* What the disk refused cannot be taken back from the table, so nothing may be said any more. */
-_Noreturn static void give_up(const struct tn_text *why)
-{
-    tn_log("%s: ending without answering, so that nothing is promised that is not on disk",
-           tn_text_str(why));
-    _exit(STATUS_IO);
-}
-
-static void send_all(struct tn_server *server)
-{
-    while (server->dirty != NULL) {
-        struct tn_conn *conn = server->dirty;
-        server->dirty = conn->dirty_next;
-        conn->dirty = false;
-        if (!conn->closing)
-            tn_conn_send(conn, conn->out.len);
-    }
-    server->dirty_count = 0;
-}
-
 static void snapshot_if_long(struct tn_server *server)
 {
     char line[400];
@@ -176,191 +149,61 @@ static void snapshot_if_long(struct tn_server *server)
     }
 }
 
-static void arm(struct tn_server *server, bool at_once)
-{
-    tenure_ns when = at_once ? server->now : tn_table_wake_at(server->state.table);
-
-    if (when == server->armed_for && !at_once)
-        return;
-    server->armed_for = when;
-    tn_timer_arm(server->due_fd, when);
-}
-
-/* --- The flush -------------------------------------------------------------------------------- */
-
-static void turn(struct tn_server *server);
-
-static void write_out(uv_work_t *work)
-{
-    struct tn_server *server = work->data;
-    int error = tn_journal_write_out(&server->journal);
-
-    uv_mutex_lock(&server->flush_lock);
-    server->flush_error = error;
-    server->flush_over = true;
-    uv_cond_signal(&server->flush_signal);
-    uv_mutex_unlock(&server->flush_lock);
-}
-
-static bool is_over_soon(struct tn_server *server)
-{
-    uint64_t end = uv_hrtime() + ASIDE_NS;
-
-    uv_mutex_lock(&server->flush_lock);
-    while (!server->flush_over && uv_hrtime() < end)
-        (void)uv_cond_timedwait(&server->flush_signal, &server->flush_lock, ASIDE_NS);
-    bool over = server->flush_over;
-    uv_mutex_unlock(&server->flush_lock);
-    return over;
-}
-
-/* Those who waited for the flush are answered, with what they had to be told by then. */
-static void send_gated(struct tn_server *server)
-{
-    while (server->gated != NULL) {
-        struct tn_conn *conn = server->gated;
-        server->gated = conn->gated_next;
-        conn->gated = false;
-        tn_conn_send(conn, conn->sendable);
-    }
-}
-
-static void note_flush(struct tn_server *server)
-{
-    tn_histogram_add(&server->flushes, tn_boottime() - server->flush_began);
-}
-
-static void take_landed(struct tn_server *server)
-{
-    char line[400];
-    struct tn_text err;
-
-    tn_text_init(&err, line, sizeof line);
-    if (tn_journal_landed(&server->journal, server->flush_error, &err) != 0)
-        give_up(&err);
-    note_flush(server);
-}
-
-static void landed(uv_work_t *work, int status)
-{
-    struct tn_server *server = work->data;
-
-    (void)status;
-    server->flush_queued = false;
-    if (!server->flushing) /* It was over soon. */
-        return;
-    server->flushing = false;
-    take_landed(server);
-    send_gated(server);
-    turn(server);
-}
-
-/* Whoever has something to be told waits for the flush that is under way. */
-static void gate_all(struct tn_server *server)
-{
-    while (server->dirty != NULL) {
-        struct tn_conn *conn = server->dirty;
-        server->dirty = conn->dirty_next;
-        conn->dirty = false;
-        if (conn->closing)
-            continue;
-        conn->gated = true;
-        conn->gated_next = server->gated;
-        conn->sendable = conn->out.len;
-        server->gated = conn;
-    }
-    server->dirty_count = 0;
-}
-
-/* Let the other thread flush. Returns whether that is over. */
-static bool flush_aside(struct tn_server *server)
-{
-    server->flush.data = server;
-    server->flush_over = false;
-    server->flush_queued = true;
-    (void)uv_queue_work(&server->loop, &server->flush, write_out, landed);
-    if (is_over_soon(server)) {
-        take_landed(server);
-        return true;
-    }
-    server->flushing = true;
-    gate_all(server);
-    return false;
-}
-
-/* Renewals first: what a holder lives on does not wait for the disk. */
-static void send_unbound(struct tn_server *server)
-{
-    struct tn_conn **at = &server->dirty;
-
-    while (*at != NULL) {
-        struct tn_conn *conn = *at;
-        if (conn->bound || conn->gated || conn->closing) {
-            at = &conn->dirty_next;
-            continue;
-        }
-        *at = conn->dirty_next;
-        conn->dirty = false;
-        server->dirty_count--;
-        tn_conn_send(conn, conn->out.len);
-    }
-}
-
-/* Flush what is pending. Returns false when that is under way and nothing may be said yet. */
-static bool flush(struct tn_server *server)
-{
-    char line[400];
-    struct tn_text err;
-
-    if (server->flushing)
-        return false;
-    if (!tn_journal_is_pending(&server->journal))
-        return true;
-    tn_text_init(&err, line, sizeof line);
-    server->flush_began = tn_boottime();
-    if (server->dirty_count >= ASIDE_MIN && !server->flush_queued) {
-        if (tn_journal_seal(&server->journal, &err) != 0)
-            give_up(&err);
-        return flush_aside(server);
-    }
-    if (tn_journal_flush(&server->journal, &err) != 0)
-        give_up(&err);
-    note_flush(server);
-    return true;
-}
-
-static void turn(struct tn_server *server)
+/* All that goes before a flush. Returns whether some of it is left. */
+static bool gather(struct tn_server *server)
 {
     bool left = work_off(server);
 
     tn_http_run(server);
     resume_waiters(server);
     if (server->flushing || tn_journal_is_pending(&server->journal))
-        send_unbound(server);
-    if (!flush(server)) {
-        arm(server, left || server->http_waits);
-        return;
+        tn_flush_send_unbound(server); /* Renewals first: a holder's life waits for no disk. */
+    return left || server->http_waits;
+}
+
+bool tn_server_turn(struct tn_server *server)
+{
+    (void)uv_idle_stop(&server->at_once);
+    (void)gather(server);
+    switch (tn_flush(server)) {
+    case TN_FLUSH_OVER:
+        break;
+    case TN_FLUSH_LASTS:
+        return true;
+    case TN_FLUSH_TAKEN:
+        return false;
     }
-    send_all(server);
-    /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
+    tn_flush_send(server);
     tn_journal_prepare(&server->journal);
+    /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
     bool more =
         tn_journal_is_pending(&server->journal) || server->dirty != NULL || server->http_waits;
     if (!more)
         snapshot_if_long(server);
-    arm(server, left || more);
     if (server->draining && !more)
-        uv_stop(&server->loop);
+        tn_flush_end(server);
+    return !server->draining || more;
 }
 
+static void nothing(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
+/* When there is something left to do, the loop only looks what has arrived and does not wait. */
 static void before_poll(uv_prepare_t *prepare)
 {
-    turn(prepare->data);
-}
+    struct tn_server *server = prepare->data;
+    bool left = gather(server);
+    tenure_ns wake_at = tn_table_wake_at(server->state.table);
 
-static void after_poll(uv_check_t *check)
-{
-    turn(check->data);
+    if (left ||
+        (!server->flushing && (server->dirty != NULL || tn_journal_is_pending(&server->journal))))
+        (void)uv_idle_start(&server->at_once, nothing);
+    if (wake_at != server->armed_for) {
+        server->armed_for = wake_at;
+        tn_timer_arm(server->due_fd, wake_at);
+    }
 }
 
 static void due(uv_poll_t *poll, int status, int events)
@@ -441,7 +284,6 @@ static void drain(struct tn_server *server)
         conn->quitting = true;
         tn_conn_touch(conn);
     }
-    turn(server); /* The last one stops the loop. */
 }
 
 static void reap(struct tn_server *server)
@@ -523,18 +365,15 @@ static int open_loop(struct tn_server *server)
     server->due_fd = tn_timer_open();
     if (server->due_fd < 0)
         return UV_EMFILE;
-    rc = uv_mutex_init(&server->flush_lock);
-    if (rc == 0)
-        rc = uv_cond_init(&server->flush_signal);
+    rc = tn_flush_open(server);
     if (rc != 0)
         return rc;
     (void)uv_prepare_init(&server->loop, &server->prepare);
-    (void)uv_check_init(&server->loop, &server->check);
+    (void)uv_idle_init(&server->loop, &server->at_once);
     (void)uv_timer_init(&server->loop, &server->sweep);
     rc = uv_poll_init(&server->loop, &server->due, server->due_fd);
-    server->prepare.data = server->check.data = server->due.data = server->sweep.data = server;
+    server->prepare.data = server->due.data = server->sweep.data = server;
     (void)uv_prepare_start(&server->prepare, before_poll);
-    (void)uv_check_start(&server->check, after_poll);
     (void)uv_timer_start(&server->sweep, sweep, SWEEP_MS, SWEEP_MS);
     if (rc == 0)
         rc = uv_poll_start(&server->due, UV_READABLE, due);
@@ -586,9 +425,33 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
     return rc;
 }
 
+/* Until the end, or until the other thread took over. */
+static void serve(struct tn_server *server)
+{
+    do
+        (void)uv_run(&server->loop, UV_RUN_ONCE);
+    while (tn_server_turn(server));
+}
+
+static void stand_by(void *arg)
+{
+    struct tn_server *server = arg;
+
+    while (tn_flush_stand_by(server))
+        serve(server);
+}
+
 int tn_server_run(struct tn_server *server)
 {
-    (void)uv_run(&server->loop, UV_RUN_DEFAULT);
+    uv_thread_t second;
+    bool alone = uv_thread_create(&second, stand_by, server) != 0;
+
+    if (alone)
+        tn_log("no second thread: while the disk hangs, nobody is served");
+    serve(server);
+    stand_by(server);
+    if (!alone)
+        (void)uv_thread_join(&second);
     return server->status;
 }
 
@@ -598,18 +461,16 @@ void tn_server_close(struct tn_server *server)
     while (server->conns != NULL)
         tn_conn_close(server->conns);
     if (tn_journal_is_pending(&server->journal))
-        turn(server); /* Waits given back; a snapshot does not begin any more. */
+        (void)tn_server_turn(server); /* Waits given back; no snapshot begins any more. */
     tn_link_drop_all(server);
     tn_http_close(server);
     (void)uv_prepare_stop(&server->prepare);
-    (void)uv_check_stop(&server->check);
     uv_walk(&server->loop, close_handle, NULL);
     while (uv_loop_close(&server->loop) == UV_EBUSY)
         (void)uv_run(&server->loop, UV_RUN_DEFAULT);
     if (server->due_fd >= 0)
         (void)close(server->due_fd);
-    uv_cond_destroy(&server->flush_signal);
-    uv_mutex_destroy(&server->flush_lock);
+    tn_flush_close(server);
     tn_journal_close(&server->journal);
     tn_state_done(&server->state);
     tn_metrics_close(server);

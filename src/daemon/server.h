@@ -1,13 +1,13 @@
 /* server.h - tenured: the lease table behind sockets.
  *
- * Everything runs on one loop and one thread. Per turn of the loop: read what has arrived on every
- * connection and carry it out, each reply going into its connection's buffer; then flush the
- * journal once, if anything was written to it; then send every buffer with one call. So nothing
- * that is not on disk is ever said, and a turn costs one flush however many ask. A flush that fails
- * ends the program before the sending.
+ * Everything runs on one loop, and on one thread at a time. Per turn of the loop: read what has
+ * arrived on every connection and carry it out, each reply going into its connection's buffer; then
+ * flush the journal once, if anything was written to it; then send every buffer with one call. So
+ * nothing that is not on disk is ever said, and a turn costs one flush however many ask. A flush
+ * that fails ends the program before the sending.
  *
- * When many ask at once the flush is made on another thread. If it takes long, the next turns
- * gather meanwhile; what they have to say waits until its own records are flushed.
+ * If the flush lasts, another thread takes the loop over, and the next turns gather meanwhile; what
+ * they have to say waits until its own records are flushed. flush.c has that.
  *
  * The clock is read after each read from a socket and before what was read is carried out: a lease
  * runs from then, and so never from before its holder asked (P1).
@@ -112,7 +112,7 @@ struct tn_conn {
     struct tn_relay *relay;       /* by this. */
     struct tn_http_request *http; /* Whose replies these are; NULL: they are for the socket. */
     struct tn_conn *next, **prev; /* Of all. */
-    struct tn_conn *dirty_next, *gated_next;
+    struct tn_conn *dirty_next, **dirty_prev, *gated_next;
     bool dirty, closing, quitting;
     bool lingers;     /* Its last word is an error that it should get. */
     uint32_t ignored; /* Bytes that it sent after that, and one. */
@@ -173,6 +173,19 @@ struct tn_listener {
     bool http; /* With TLS. */
 };
 
+/* Who serves; flush.c. */
+struct tn_baton {
+    uv_mutex_t lock; /* Guards what follows. */
+    uv_cond_t called;
+    uv_async_t landed; /* A flush is over whose thread does not serve any more. */
+    bool asleep;       /* The second thread, until it is called. */
+    bool taken;        /* The server, while it was flushed. */
+    bool over;
+    int error;        /* Of the last flush. */
+    uint64_t began;   /* The flush that is under way, by uv_hrtime; 0: none is. */
+    uint64_t flushes; /* So far. */
+};
+
 struct tn_server {
     struct tn_server_config config;
     struct tn_state state;
@@ -182,22 +195,18 @@ struct tn_server {
     struct tn_acl *acl; /* NULL: whoever can connect may do everything. */
     uv_loop_t loop;
     uv_prepare_t prepare;
-    uv_check_t check;
+    uv_idle_t at_once; /* While it is started the loop does not wait. */
     uv_poll_t due;
     int due_fd;
     uv_timer_t sweep;
     uv_signal_t signals[4];
     struct tn_listener listeners[TN_LISTENERS_MAX];
     uint32_t listener_count;
-    struct tn_conn *conns, *dirty, *gated;
-    uint32_t conn_count, dirty_count;
-    uv_work_t flush;
-    bool flush_queued; /* libuv has it. */
-    uv_mutex_t flush_lock;
-    uv_cond_t flush_signal;
-    bool flush_over; /* Guarded. */
-    bool flushing;   /* On the other thread. */
-    int flush_error;
+    struct tn_conn *conns, *gated;
+    struct tn_conn *dirty, **dirty_last;
+    uint32_t conn_count;
+    struct tn_baton baton;
+    bool flushing; /* On a thread that does not serve any more. */
     tenure_ns flush_began;
     struct tn_histogram flushes, renewals, terms, gaps;
     uint32_t *changed; /* By lease; metrics.c. */
@@ -252,6 +261,27 @@ void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_
 
 /* Read the clock; it never goes back. */
 void tn_server_tell_time(struct tn_server *server);
+
+/* A turn of the loop, after uv_run. False: the server is over, or not the caller's any more. */
+bool tn_server_turn(struct tn_server *server);
+
+/* --- flush.c ---------------------------------------------------------------------------------- */
+
+TENURE_MUST_USE int tn_flush_open(struct tn_server *server);
+void tn_flush_close(struct tn_server *server);
+/* Flush what is pending. */
+enum tn_flushed {
+    TN_FLUSH_OVER,  /* All may be said. */
+    TN_FLUSH_LASTS, /* Only what is not bound to a flush. */
+    TN_FLUSH_TAKEN, /* The other thread serves. */
+};
+TENURE_MUST_USE enum tn_flushed tn_flush(struct tn_server *server);
+/* Send what the dirty connections have to be told: all of it, or what needs no flush. */
+void tn_flush_send(struct tn_server *server);
+void tn_flush_send_unbound(struct tn_server *server);
+/* Wait until a flush lasts: then the server is the caller's. False: it is over. */
+TENURE_MUST_USE bool tn_flush_stand_by(struct tn_server *server);
+void tn_flush_end(struct tn_server *server);
 
 /* --- listen.c --------------------------------------------------------------------------------- */
 
@@ -313,8 +343,9 @@ void tn_conn_accept(uv_stream_t *listener, int status);
 struct tn_conn *tn_conn_make_http(struct tn_server *server, int fd);
 /* Let go of it; it vanishes when the loop has closed its handle. */
 void tn_conn_close(struct tn_conn *conn);
-/* There is something in the buffer: send it after the flush. */
+/* There is something in the buffer: send it after the flush. And: that is seen to. */
 void tn_conn_touch(struct tn_conn *conn);
+void tn_conn_untouch(struct tn_conn *conn);
 /* Make room for @bytes in the buffer. When the peer has too much waiting, it is cut off. */
 bool tn_conn_room(struct tn_conn *conn, size_t bytes);
 /* Where the next bytes of a peer go: to @shared, of TN_FRAME_BYTES, or behind those it has. */

@@ -32,8 +32,10 @@ int fdatasync(int fd)
 
 static void turn(int times)
 {
-    for (int i = 0; i < times; i++)
+    for (int i = 0; i < times; i++) {
         (void)uv_run(&server.loop, UV_RUN_NOWAIT);
+        (void)tn_server_turn(&server);
+    }
 }
 
 static int connect_unix(void)

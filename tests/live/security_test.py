@@ -267,8 +267,7 @@ def with_64_descriptors_and_silent_peers_on_all_of_them_holders_are_served():
             same(peer.ask("PING"), "PONG")
 
 
-@case
-def renewals_are_answered_while_the_disk_hangs_and_grants_are_not():
+def hang_with(count):
     daemon = Daemon()
     stall = daemon.path("stall")
     daemon.env = {**fixture("failing_disk"), "TENURE_TEST_FLUSHES": "1000000",
@@ -276,7 +275,7 @@ def renewals_are_answered_while_the_disk_hangs_and_grants_are_not():
     with daemon:
         holder = daemon.resp()
         holder.ask("SESSION", "OPEN", secret(1), 60000)
-        takers = [daemon.resp() for _ in range(40)]
+        takers = [daemon.resp() for _ in range(count)]
         for number, taker in enumerate(takers):
             taker.ask("SESSION", "OPEN", secret(100 + number), 60000)
         daemon.process.send_signal(signal.SIGSTOP) # So that all are read at once.
@@ -293,8 +292,35 @@ def renewals_are_answered_while_the_disk_hangs_and_grants_are_not():
         os.unlink(stall)
         for taker in takers:
             same(taker.read()[0], "granted")
+        # The thread that serves now is as good as the one before.
+        for number, taker in enumerate(takers):
+            same(taker.ask("LEASE", "ACQUIRE", secret(100 + number), secret(8), f"m{number}")[0],
+                 "granted")
             taker.close()
         holder.close()
+
+
+@case
+def renewals_are_answered_while_the_disk_hangs_and_grants_are_not():
+    hang_with(1)
+    hang_with(40)
+
+
+@case
+def the_disk_may_hang_again_and_again():
+    daemon = Daemon()
+    stall = daemon.path("stall")
+    daemon.env = {**fixture("failing_disk"), "TENURE_TEST_FLUSHES": "1000000",
+                  "TENURE_TEST_STALL": stall}
+    with daemon, daemon.resp() as holder, daemon.resp() as taker:
+        holder.ask("SESSION", "OPEN", secret(1), 60000)
+        taker.ask("SESSION", "OPEN", secret(2), 60000)
+        for number in range(10): # Each time the other of the two threads serves on.
+            daemon.path("stall", "")
+            taker.send("LEASE", "ACQUIRE", secret(2), secret(9), f"n{number}")
+            same(holder.ask("SESSION", "RENEW", secret(1))[0], 60000)
+            os.unlink(stall)
+            same(taker.read()[0], "granted")
 
 
 @case
