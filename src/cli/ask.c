@@ -120,7 +120,7 @@ static int open_once(struct tn_ask *ask, const char *url, const struct tn_clock 
             ops->scheme);
         return TENURE_E_INVALID;
     }
-    return rc < 0 ? rc : ops->open(&how, &ask->store, reterr);
+    return rc < 0 ? rc : ops->open(ops, &how, &ask->store, reterr);
 }
 
 static struct tn_ask *ask_new(struct tn_text *reterr)

@@ -87,6 +87,12 @@ struct tn_store_lease {
     struct tn_store_record record;
 };
 
+/* How the answer comes to what is asked beside the operations; once, and never inside the call. */
+typedef void tn_store_listed(void *arg, int status, struct tn_store_lease *leases, size_t count,
+                             const char *error);
+typedef void tn_store_clocked(void *arg, int status, tenure_ns clock, const char *error);
+typedef void tn_store_done(void *arg, int status, const char *error);
+
 /* Who drives the store. Called on the loop's thread, never from within submit, watch or open. */
 struct tn_store_host {
     void (*granted)(void *arg, const char *name, const struct tn_secret *term_hash, uint64_t token);
@@ -127,19 +133,16 @@ struct tn_store_ops {
     tenure_ns slack; /* What the store may expire early by. */
     tenure_ns ttl_min, ttl_max;
     /* Opens at once or not at all; a server that cannot be reached yet is no error. Codes as in
-     * stores/sqlite.h. */
-    int (*open)(const struct tn_store_open *how, struct tn_store **ret_store,
-                struct tn_text *reterr);
+     * stores/sqlite.h. @ops is whose member this is: some engines have several schemes. */
+    int (*open)(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                struct tn_store **ret_store, struct tn_text *reterr);
     void (*submit)(struct tn_store *store, struct tn_store_req *req);
     /* From now on (or no longer) tell changes of @name, beginning soon with the record as it is.
      * The name is copied. Counted: as many off as on. Returns 0 or TENURE_E_NOMEM. */
     int (*watch)(struct tn_store *store, const char *name, bool on);
     /* All names that begin with @prefix, sorted, as of one instant; in @done the array is the
      * callee's to free. */
-    void (*list)(struct tn_store *store, const char *prefix,
-                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                              const char *error),
-                 void *arg);
+    void (*list)(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg);
     /* Once; there is no news from now on. What a done() of the pending still submits is answered
      * with TENURE_E_CLOSED, too. The store is gone when @closed is called. */
     void (*close)(struct tn_store *store, void (*closed)(void *arg), void *arg);
@@ -151,29 +154,28 @@ struct tn_store_ops {
     /* Half a sentence each, for people: why the class is what it is; why there is no read_clock. */
     const char *class_why;
     const char *clock_why;
-    /* The server's clock as it answers, from whatever start. @done comes once, never inside the
-     * call. */
-    void (*read_clock)(struct tn_store *store,
-                       void (*done)(void *arg, int status, tenure_ns clock, const char *error),
-                       void *arg);
+    /* The server's clock as it answers, from whatever start. */
+    void (*read_clock)(struct tn_store *store, tn_store_clocked *done, void *arg);
     /* Remove what is on record of all free names that begin with @prefix, last tokens included: for
-     * names that only a test has used. @done as above. */
-    void (*forget)(struct tn_store *store, const char *prefix,
-                   void (*done)(void *arg, int status, const char *error), void *arg);
+     * names that only a test has used. */
+    void (*forget)(struct tn_store *store, const char *prefix, tn_store_done *done, void *arg);
     /* How another process is bound to @session, too. False: this store watches none. NULL is the
      * same. Of any thread. */
     bool (*binding)(const struct tn_store *store, const struct tn_secret *session,
                     struct tn_store_binding *ret_binding);
     /* Ask the server for what facts() is to tell, where that does not come by itself; one at a
      * time. An error says why it is not known. @done comes once, never inside the call. */
-    void (*learn)(struct tn_store *store, void (*done)(void *arg, int status, const char *error),
-                  void *arg);
+    void (*learn)(struct tn_store *store, tn_store_done *done, void *arg);
 };
 
-/* First member of every store. */
+/* First member of every store; store_frame.h has what goes with it. */
 struct tn_store {
     const struct tn_store_ops *ops;
-    struct tn_store_open how; /* url and rest are good during open only. */
+    struct tn_store_open how; /* Without url and rest, which are good during open only. */
+    uint64_t seeds[2];        /* From the kernel, for all in it that is random. */
+    bool closing;             /* There is no news any more. */
+    void (*closed)(void *arg);
+    void *closed_arg;
 };
 
 #endif

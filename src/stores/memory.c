@@ -21,6 +21,7 @@
 #include "base/time.h"
 #include "core/plan.h"
 #include "runtime/random.h"
+#include "runtime/store_frame.h"
 #include "runtime/timer.h"
 
 enum { TURN_MAX = 256, BUCKETS = 256 };
@@ -55,14 +56,6 @@ struct news {
     char name[TN_NAME_MAX + 1];
 };
 
-struct listing {
-    struct listing *next;
-    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                 const char *error);
-    void *arg;
-    char prefix[TN_NAME_MAX + 1];
-};
-
 struct memory_store {
     struct tn_store base;
     struct place *place;
@@ -70,8 +63,8 @@ struct memory_store {
     struct own *owns;          /* Sessions opened, or waiting, through this store. */
     struct watch *watches[BUCKETS];
     struct news *inbox, **inbox_end;
-    struct tn_store_req *queue, **queue_end;
-    struct listing *lists;
+    struct tn_req_list queue;
+    struct tn_store_query *lists;
     uint64_t latency_ms;
     uv_idle_t idle;
     uv_timer_t later;
@@ -79,10 +72,7 @@ struct memory_store {
     uv_poll_t alarm;
     int timer;
     unsigned open_handles;
-    bool closing;
     bool unread; /* A watch whose name was not read yet. */
-    void (*on_closed)(void *arg);
-    void *closed_arg;
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -198,7 +188,7 @@ static void empty_inbox(struct memory_store *store)
     leave();
     while (news != NULL) {
         struct news *next = news->next;
-        if (!store->closing)
+        if (!store->base.closing)
             tell(store, news);
         free(news);
         news = next;
@@ -265,12 +255,6 @@ static void drop_own(struct memory_store *store, const struct tn_secret *session
     }
 }
 
-static void fail_req(struct tn_store_req *req, int status, const char *text)
-{
-    req->status = status;
-    (void)snprintf(req->error, sizeof req->error, "%s", text);
-}
-
 static void carry_out(struct memory_store *store, struct tn_store_req *req)
 {
     struct tn_result result;
@@ -280,7 +264,7 @@ static void carry_out(struct memory_store *store, struct tn_store_req *req)
     enter();
     if (!note_own(store, &req->op)) {
         leave();
-        fail_req(req, TENURE_E_NOMEM, "out of memory");
+        tn_req_fail(req, TENURE_E_NOMEM, "out of memory");
         return;
     }
     step(store, &req->op, &result);
@@ -289,7 +273,6 @@ static void carry_out(struct memory_store *store, struct tn_store_req *req)
     req->seen = result.seen;
     req->held = result.held;
     req->more = result.more;
-    req->record = (struct tn_store_record) { 0 };
     if (result.lease != 0)
         read_record(store->place->table, result.lease, &req->record);
     if (result.answer == TN_ANSWER_GONE || req->op.kind == TN_OP_CLOSE)
@@ -298,12 +281,6 @@ static void carry_out(struct memory_store *store, struct tn_store_req *req)
 }
 
 /* --- Listings and watches ------------------------------------------------------------------- */
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tn_store_lease *)a)->name,
-                  ((const struct tn_store_lease *)b)->name);
-}
 
 /* NULL: out of memory. */
 static struct tn_store_lease *collect(const struct tn_table *table, const char *prefix,
@@ -335,7 +312,7 @@ static struct tn_store_lease *collect(const struct tn_table *table, const char *
         read_record(table, i, &leases[count].record);
         count++;
     }
-    qsort(leases, count, sizeof *leases, compare_names);
+    tn_store_sort(leases, count);
     *ret_count = count;
     return leases;
 }
@@ -343,21 +320,21 @@ static struct tn_store_lease *collect(const struct tn_table *table, const char *
 static void answer_lists(struct memory_store *store)
 {
     while (store->lists != NULL) {
-        struct listing *listing = store->lists;
+        struct tn_store_query *listing = store->lists;
         struct tn_store_lease *leases = NULL;
         size_t count = 0;
         int status = TENURE_E_CLOSED;
 
         store->lists = listing->next;
-        if (!store->closing) {
+        if (!store->base.closing) {
             enter();
             work_off(store);
             leases = collect(store->place->table, listing->prefix, &count);
             leave();
             status = leases != NULL ? 0 : TENURE_E_NOMEM;
         }
-        listing->done(listing->arg, status, leases, count,
-                      status < 0 ? tenure_strerror(status) : NULL);
+        listing->listed(listing->arg, status, leases, count,
+                        status < 0 ? tenure_strerror(status) : NULL);
         free(listing);
     }
 }
@@ -414,19 +391,10 @@ static void later(uv_timer_t *handle)
 
 static void kick(struct memory_store *store)
 {
-    if (store->latency_ms == 0 || store->closing)
+    if (store->latency_ms == 0 || store->base.closing)
         (void)uv_idle_start(&store->idle, idle);
     else if (!uv_is_active((const uv_handle_t *)&store->later))
         (void)uv_timer_start(&store->later, later, store->latency_ms, 0);
-}
-
-static struct tn_store_req *take(struct memory_store *store)
-{
-    struct tn_store_req *req = store->queue;
-
-    if (req != NULL && (store->queue = req->next) == NULL)
-        store->queue_end = &store->queue;
-    return req;
 }
 
 static void shut(struct memory_store *store);
@@ -437,21 +405,22 @@ static void run(struct memory_store *store)
 
     (void)uv_idle_stop(&store->idle);
     (void)uv_timer_stop(&store->later);
-    for (int i = 0; i < TURN_MAX && !store->closing && (req = take(store)) != NULL; i++) {
+    for (int i = 0;
+         i < TURN_MAX && !store->base.closing && (req = tn_req_take(&store->queue)) != NULL; i++) {
         carry_out(store, req);
         empty_inbox(store);
         req->done(req);
     }
-    if (!store->closing)
+    if (!store->base.closing)
         read_watches(store);
     empty_inbox(store);
     answer_lists(store);
-    if (store->closing) {
+    if (store->base.closing) {
         shut(store);
         return;
     }
     arm(store);
-    if (store->queue != NULL)
+    if (store->queue.first != NULL)
         kick(store);
 }
 
@@ -459,10 +428,10 @@ static void woken(uv_async_t *handle)
 {
     struct memory_store *store = handle->data;
 
-    if (store->closing)
+    if (store->base.closing)
         return;
     empty_inbox(store);
-    if (!store->closing)
+    if (!store->base.closing)
         arm(store);
 }
 
@@ -475,13 +444,13 @@ static void hear_alarm(uv_poll_t *handle, int status, int events)
     (void)events;
     ssize_t len = read(store->timer, &count, sizeof count);
     (void)len;
-    if (store->closing)
+    if (store->base.closing)
         return;
     enter();
     work_off(store);
     leave();
     empty_inbox(store);
-    if (!store->closing)
+    if (!store->base.closing)
         arm(store);
 }
 
@@ -489,19 +458,9 @@ static void hear_alarm(uv_poll_t *handle, int status, int events)
 
 static const char *find_fault(const struct tn_op *op)
 {
-    bool named = op->kind == TN_OP_ACQUIRE || op->kind == TN_OP_RELEASE || op->kind == TN_OP_READ ||
-                 op->kind == TN_OP_REVOKE;
-    const char *reason = NULL;
-
-    if (op->label_len > TN_LABEL_MAX)
-        return "the label is too long";
     if ((op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW) && op->seq == 0)
         return "the sequence number is missing";
-    if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
-        return "the TTL is out of range";
-    if (named && tn_name_check(op->name, op->name_len, &reason) < 0)
-        return reason;
-    return NULL;
+    return tn_op_fault(op);
 }
 
 static void submit(struct tn_store *base, struct tn_store_req *req)
@@ -509,15 +468,12 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
     struct memory_store *store = (struct memory_store *)base;
     const char *fault = find_fault(&req->op);
 
-    req->status = 0;
-    req->error[0] = '\0';
+    tn_req_init(req);
     if (fault != NULL)
-        fail_req(req, TENURE_E_INVALID, fault);
-    if (store->closing)
-        fail_req(req, TENURE_E_CLOSED, "the store is closed");
-    req->next = NULL;
-    *store->queue_end = req;
-    store->queue_end = &req->next;
+        tn_req_fail(req, TENURE_E_INVALID, fault);
+    if (base->closing)
+        tn_req_fail(req, TENURE_E_CLOSED, "the store is closed");
+    tn_req_add(&store->queue, req);
     kick(store);
 }
 
@@ -549,26 +505,13 @@ static int watch_name(struct tn_store *base, const char *name, bool on)
     return 0;
 }
 
-static void list_names(struct tn_store *base, const char *prefix,
-                       void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                    size_t count, const char *error),
-                       void *arg)
+static void list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct memory_store *store = (struct memory_store *)base;
-    struct listing *listing = calloc(1, sizeof *listing);
-    struct listing **link = &store->lists;
+    const struct tn_store_query query = { .listed = done, .arg = arg };
 
-    if (listing == NULL) {
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
-        return;
-    }
-    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
-    listing->done = done;
-    listing->arg = arg;
-    while (*link != NULL)
-        link = &(*link)->next;
-    *link = listing;
-    kick(store);
+    if (tn_query_add(&store->lists, &query, prefix))
+        kick(store);
 }
 
 /* --- Opening and closing -------------------------------------------------------------------- */
@@ -658,7 +601,7 @@ static void free_store(struct memory_store *store)
     }
     if (store->timer >= 0)
         (void)close(store->timer);
-    free(store);
+    tn_store_gone(&store->base);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -666,22 +609,16 @@ static void handle_closed(uv_handle_t *handle)
     struct memory_store *store = handle->data;
 
     TN_ASSERT(store->open_handles > 0);
-    if (--store->open_handles > 0)
-        return;
-    void (*closed)(void *arg) = store->on_closed;
-    void *arg = store->closed_arg;
-    free_store(store);
-    closed(arg);
+    if (--store->open_handles == 0)
+        free_store(store);
 }
 
 static void shut(struct memory_store *store)
 {
     struct tn_store_req *req;
 
-    while ((req = take(store)) != NULL) {
-        fail_req(req, TENURE_E_CLOSED, "the store is closed");
-        req->done(req);
-    }
+    while ((req = tn_req_take(&store->queue)) != NULL)
+        tn_req_finish(req, TENURE_E_CLOSED, "the store is closed");
     part(store);
     empty_inbox(store);
     uv_close((uv_handle_t *)&store->idle, handle_closed);
@@ -694,10 +631,7 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct memory_store *store = (struct memory_store *)base;
 
-    TN_ASSERT(!store->closing);
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     kick(store);
 }
 
@@ -723,11 +657,6 @@ static int parse_rest(const char *rest, char *ret_name, size_t size, uint64_t *r
     ret_name[len] = '\0';
     *ret_latency_ms = (uint64_t)(latency / TN_MS(1));
     return 0;
-}
-
-static void ignore_closed(void *arg)
-{
-    (void)arg;
 }
 
 static int refuse(int code, const char *why, struct tn_text *reterr)
@@ -765,8 +694,7 @@ static void discard(struct memory_store *store)
 {
     unsigned handles = store->open_handles;
 
-    store->closing = true;
-    store->on_closed = ignore_closed;
+    store->base.closing = true;
     if (handles > 0)
         uv_close((uv_handle_t *)&store->wake, handle_closed);
     if (handles > 1)
@@ -775,18 +703,14 @@ static void discard(struct memory_store *store)
         free_store(store);
 }
 
-static int open_store(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct memory_store *store = calloc(1, sizeof *store);
+    struct memory_store *store = tn_store_new(sizeof *store, ops, how, reterr);
     char name[TN_NAME_MAX + 1];
 
     if (store == NULL)
-        return refuse(TENURE_E_NOMEM, "out of memory", reterr);
-    store->base = (struct tn_store) { .ops = &tn_memory_store_ops, .how = *how };
-    store->base.how.url = NULL;
-    store->base.how.rest = NULL;
-    store->queue_end = &store->queue;
+        return TENURE_E_NOMEM;
     store->inbox_end = &store->inbox;
     store->timer = tn_timer_open();
     int rc = parse_rest(how->rest, name, sizeof name, &store->latency_ms, reterr);

@@ -133,14 +133,6 @@ static void item_free(struct own_item *item)
 
 /* --- Answers -------------------------------------------------------------------------------- */
 
-static void fail(struct tn_store_req *req, int status, const char *text)
-{
-    req->status = status;
-    (void)snprintf(req->error, sizeof req->error, "%s",
-                   text != NULL && text[0] != '\0' ? text : tenure_strerror(status));
-    req->done(req);
-}
-
 void tn_own_record(const struct tenure_store_record *from, struct tn_store_record *ret_record)
 {
     *ret_record = (struct tn_store_record) {
@@ -174,11 +166,11 @@ static void answer(struct own_item *item)
     const struct tenure_store_reply *reply = &item->reply;
 
     if (reply->status != 0) {
-        fail(req, reply->status, item->error);
+        tn_req_finish(req, reply->status, item->error);
         return;
     }
     if (!read_answer(reply->answer, &req->answer)) {
-        fail(req, TENURE_E_DAMAGED, "the store gave an answer that is none");
+        tn_req_finish(req, TENURE_E_DAMAGED, "the store gave an answer that is none");
         return;
     }
     req->status = 0;
@@ -191,19 +183,13 @@ static void answer(struct own_item *item)
     req->done(req);
 }
 
-static int compare_leases(const void *a, const void *b)
-{
-    return strcmp(((const struct tn_store_lease *)a)->name,
-                  ((const struct tn_store_lease *)b)->name);
-}
-
 static void answer_list(struct own_item *item)
 {
     struct tn_store_lease *leases = item->leases;
     int status = item->reply.status;
 
     if (status == 0 && item->count > 0)
-        qsort(leases, item->count, sizeof *leases, compare_leases);
+        tn_store_sort(leases, item->count);
     if (status == 0)
         item->leases = NULL;
     item->listed(item->arg, status, status == 0 ? leases : NULL, status == 0 ? item->count : 0,
@@ -271,9 +257,9 @@ static void hear(struct own_store *store, struct own_item *item)
         struct own_watch *watch = *find_watch(store, item->name);
         if (watch != NULL)
             watch->looking = false;
-        if (watch != NULL && item->reply.status == 0 && !store->closing)
+        if (watch != NULL && item->reply.status == 0 && !store->base.closing)
             see(store, watch, &item->reply.record);
-    } else if (news && !store->closing)
+    } else if (news && !store->base.closing)
         tell(item);
     if (item->kind == OWN_CLOSE)
         store->closed = true;
@@ -307,7 +293,7 @@ static void drop(struct own_store *store, struct own_item *item, int status, con
     unlink_item(store, item);
     item->req = NULL;
     if (req != NULL)
-        fail(req, status, text);
+        tn_req_finish(req, status, text);
     else if (item->listed != NULL) {
         void (*listed)(void *, int, struct tn_store_lease *, size_t, const char *) = item->listed;
         item->listed = NULL;
@@ -330,7 +316,7 @@ static void turn(struct own_store *store)
         hear(store, item);
         item_free(item);
     }
-    if (store->closing)
+    if (store->base.closing)
         shut(store);
 }
 
@@ -367,7 +353,7 @@ static void hear_timer(uv_timer_t *timer)
     struct own_store *store = timer->data;
     tenure_ns now = tn_clock_now(store->base.how.clock);
 
-    if (store->closing)
+    if (store->base.closing)
         return;
     while (store->pending != NULL && gives_up_at(store, store->pending) <= now)
         drop(store, store->pending, TENURE_E_TIMEOUT,
@@ -430,16 +416,16 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
                                      op->name != NULL ? op->name_len : 0);
 
     if (item == NULL) { /* The only answer that comes at once: there is no place for it. */
-        fail(req, TENURE_E_NOMEM, "out of memory");
+        tn_req_finish(req, TENURE_E_NOMEM, "out of memory");
         return;
     }
     req->record = (struct tn_store_record) { 0 };
     item->req = req;
     item->give_up_at = tn_clock_now(base->how.clock) + store->patience;
     link_item(store, item);
-    if (store->closing || fault != NULL) {
-        refuse(item, store->closing ? TENURE_E_CLOSED : TENURE_E_INVALID,
-               store->closing ? "the store is closed" : fault);
+    if (store->base.closing || fault != NULL) {
+        refuse(item, store->base.closing ? TENURE_E_CLOSED : TENURE_E_INVALID,
+               store->base.closing ? "the store is closed" : fault);
         return;
     }
     fill(&item->request, op);
@@ -484,10 +470,7 @@ static int watch_name(struct tn_store *base, const char *name, bool on)
     return 0;
 }
 
-static void list_names(struct tn_store *base, const char *prefix,
-                       void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                    size_t count, const char *error),
-                       void *arg)
+static void list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct own_store *store = (struct own_store *)base;
     struct own_item *item = item_new(store, OWN_LIST, prefix, strlen(prefix));
@@ -500,7 +483,7 @@ static void list_names(struct tn_store *base, const char *prefix,
     item->arg = arg;
     item->give_up_at = tn_clock_now(base->how.clock) + store->patience;
     link_item(store, item);
-    if (store->closing)
+    if (store->base.closing)
         refuse(item, TENURE_E_CLOSED, "the store is closed");
     else if (store->kind->ops.list == NULL)
         refuse(item, TENURE_E_UNSUPPORTED, "this store has no list of names");
@@ -520,19 +503,15 @@ static void store_free(struct own_store *store)
     (void)pthread_cond_destroy(&store->filled);
     (void)pthread_mutex_destroy(&store->lock);
     free(store->closer);
-    free(store);
+    tn_store_gone(&store->base);
 }
 
 static void handle_closed(uv_handle_t *handle)
 {
     struct own_store *store = handle->data;
 
-    if (--store->handles > 0)
-        return;
-    void (*on_closed)(void *) = store->on_closed;
-    void *arg = store->closed_arg;
-    store_free(store);
-    on_closed(arg);
+    if (--store->handles == 0)
+        store_free(store);
 }
 
 /* What was asked is answered, and what has not reached the application does not any more; then what
@@ -570,9 +549,7 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct own_store *store = (struct own_store *)base;
 
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     (void)uv_async_send(&store->wake);
 }
 
@@ -588,14 +565,13 @@ static int start_thread(struct own_store *store)
     return rc == 0 ? 0 : TENURE_E_UNAVAILABLE;
 }
 
-static struct own_store *store_new(const struct own_kind_of *kind, const struct tn_store_open *how)
+static struct own_store *store_new(const struct own_kind_of *kind, const struct tn_store_open *how,
+                                   struct tn_text *reterr)
 {
-    struct own_store *store = calloc(1, sizeof *store);
+    struct own_store *store = tn_store_new(sizeof *store, &kind->internal, how, reterr);
 
     if (store == NULL)
         return NULL;
-    store->base = (struct tn_store) { .ops = &kind->internal, .how = *how };
-    store->base.how.url = store->base.how.rest = NULL;
     store->kind = kind;
     store->patience = how->patience > 0 ? how->patience : PATIENCE;
     store->inbox.end = &store->inbox.first;
@@ -605,23 +581,27 @@ static struct own_store *store_new(const struct own_kind_of *kind, const struct 
     (void)pthread_cond_init(&store->filled, NULL);
     store->closer = item_new(store, OWN_CLOSE, "", 0);
     if (store->closer == NULL) {
+        tn_text_add(reterr, "out of memory");
         store_free(store);
         return NULL;
     }
     return store;
 }
 
-int tn_own_open(const struct own_kind_of *kind, const struct tn_store_open *how,
-                struct tn_store **ret_store, struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct own_store *store = store_new(kind, how);
+    const struct own_kind_of *kind =
+        (const void *)((const char *)ops - offsetof(struct own_kind_of, internal));
+    struct own_store *store = store_new(kind, how, reterr);
     struct tenure_error error = { 0 };
     void *own = NULL;
 
-    if (store == NULL || uv_async_init(how->loop, &store->wake, hear_wake) != 0) {
-        if (store != NULL)
-            store_free(store);
-        tn_text_add(reterr, "out of memory or descriptors");
+    if (store == NULL)
+        return TENURE_E_NOMEM;
+    if (uv_async_init(how->loop, &store->wake, hear_wake) != 0) {
+        store_free(store);
+        tn_text_add(reterr, "no descriptor is left for the loop");
         return TENURE_E_NOMEM;
     }
     struct tenure_store_open open = { .size = sizeof open,
@@ -644,7 +624,6 @@ int tn_own_open(const struct own_kind_of *kind, const struct tn_store_open *how,
     }
     if (rc < 0) {
         tn_text_add(reterr, error.text[0] != '\0' ? error.text : tenure_strerror(rc));
-        store->on_closed = tn_own_ignore;
         uv_close((uv_handle_t *)&store->wake, handle_closed);
         uv_close((uv_handle_t *)&store->timer, handle_closed);
         return rc;
@@ -654,12 +633,8 @@ int tn_own_open(const struct own_kind_of *kind, const struct tn_store_open *how,
     return 0;
 }
 
-void tn_own_ignore(void *arg)
-{
-    (void)arg;
-}
-
 const struct tn_store_ops tn_own_ops = {
+    .open = open_store,
     .submit = submit,
     .watch = watch_name,
     .list = list_names,

@@ -35,19 +35,6 @@ const struct tn_store_ops *tn_own_find(const char *url, size_t len)
     return kind != NULL ? &kind->internal : NULL;
 }
 
-/* By the scheme of its URL, as all open functions have the same type. */
-static int open_store(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
-{
-    size_t len = strcspn(how->url, ":");
-
-    (void)pthread_mutex_lock(&guard);
-    const struct own_kind_of *kind = find(how->url, len);
-    (void)pthread_mutex_unlock(&guard);
-    TN_ASSERT(kind != NULL);
-    return tn_own_open(kind, how, ret_store, reterr);
-}
-
 static bool is_scheme(const char *scheme)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-";
@@ -104,7 +91,6 @@ int tenure_store_register(const struct tenure_store_ops *ops)
     kind.internal.slack = kind.ops.slack;
     kind.internal.ttl_min = kind.ops.ttl_min > TN_TTL_MIN ? kind.ops.ttl_min : TN_TTL_MIN;
     kind.internal.ttl_max = kind.ops.ttl_max > 0 ? kind.ops.ttl_max : TN_TTL_MAX;
-    kind.internal.open = open_store;
     kind.internal.class_why = kind.ops.class_why;
     (void)pthread_mutex_lock(&guard);
     int rc = kind_count == KINDS ? TENURE_E_FULL : 0;

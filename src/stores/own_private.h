@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <uv.h>
 
-#include "runtime/store.h"
+#include "runtime/store_frame.h"
 #include "tenure/store.h"
 
 /* A registered store. */
@@ -33,8 +33,7 @@ struct own_item {
     struct own_item *pending_next, **link;
     struct own_store *store;
     struct tn_store_req *req; /* NULL: nobody waits for it. */
-    void (*listed)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                   const char *error);
+    tn_store_listed *listed;
     void *arg;
     struct tn_store_lease *leases;
     size_t count, room;
@@ -77,18 +76,12 @@ struct own_store {
     struct own_item *closer; /* Made beforehand: closing needs no memory. */
     struct own_watch *watches;
     tenure_ns patience, answered_at;
-    bool closing, closed;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
+    bool closed;
 };
 
 /* Back to the loop. Any thread. */
 void tn_own_post(struct own_item *item);
 void tn_own_record(const struct tenure_store_record *from, struct tn_store_record *ret_record);
-int tn_own_open(const struct own_kind_of *kind, const struct tn_store_open *how,
-                struct tn_store **ret_store, struct tn_text *reterr);
-void tn_own_ignore(void *arg);
-
 /* What is the same for all of them. */
 extern const struct tn_store_ops tn_own_ops;
 

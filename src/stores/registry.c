@@ -182,5 +182,5 @@ int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,
     int rc = tn_store_find(how->url, &ops, &open.rest, reterr);
     if (rc == 0 && how->ttl != 0)
         rc = check_ttl(ops, how->ttl, reterr);
-    return rc < 0 ? rc : ops->open(&open, ret_store, reterr);
+    return rc < 0 ? rc : ops->open(ops, &open, ret_store, reterr);
 }

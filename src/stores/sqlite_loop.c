@@ -80,9 +80,9 @@ static void run(struct tn_sqlite_store *store)
 {
     (void)uv_idle_stop(&store->idle);
     (void)uv_timer_stop(&store->later);
-    if (!store->closing)
+    if (!store->base.closing)
         tn_sqlite_turn(store);
-    if (store->closing)
+    if (store->base.closing)
         shut(store);
     else
         schedule(store);
@@ -102,7 +102,7 @@ void tn_sqlite_kick(struct tn_sqlite_store *store)
 {
     TN_ASSERT(!store->closed);
     /* Another process is in the way: the turn that comes anyhow takes all. */
-    if (!store->closing && uv_is_active((const uv_handle_t *)&store->later))
+    if (!store->base.closing && uv_is_active((const uv_handle_t *)&store->later))
         return;
     (void)uv_idle_start(&store->idle, idle);
 }
@@ -132,7 +132,7 @@ static void hear_bell(uv_poll_t *handle, int status, int events)
 
     (void)status;
     (void)events;
-    if (store->closing)
+    if (store->base.closing)
         return;
     if (tn_bell_drain(&store->bell))
         store->listening = tn_bell_listen(store->sqlite, &store->bell);
@@ -167,7 +167,7 @@ static void hear_alarm(uv_poll_t *handle, int status, int events)
     (void)events;
     ssize_t len = read(store->timer, &count, sizeof count);
     (void)len;
-    if (store->closing)
+    if (store->base.closing)
         return;
     if (!store->listening) {
         start_listening(store);
@@ -195,7 +195,7 @@ static void free_store(struct tn_sqlite_store *store)
         (void)close(store->timer);
     tn_sqlite_close(store->sqlite);
     free(store->news);
-    free(store);
+    tn_store_gone(&store->base);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -203,12 +203,8 @@ static void handle_closed(uv_handle_t *handle)
     struct tn_sqlite_store *store = handle->data;
 
     TN_ASSERT(store->open_handles > 0);
-    if (--store->open_handles > 0)
-        return;
-    void (*closed)(void *arg) = store->on_closed;
-    void *arg = store->closed_arg;
-    free_store(store);
-    closed(arg);
+    if (--store->open_handles == 0)
+        free_store(store);
 }
 
 static void shut(struct tn_sqlite_store *store)
@@ -226,10 +222,7 @@ void tn_sqlite_loop_close(struct tn_store *base, void (*closed)(void *arg), void
 {
     struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
 
-    TN_ASSERT(!store->closing);
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     (void)uv_timer_stop(&store->later);
     tn_sqlite_kick(store);
 }
@@ -250,22 +243,17 @@ static void start(struct tn_sqlite_store *store)
     tn_bell_read(store->sqlite, &store->bell, &store->page);
 }
 
-int tn_sqlite_loop_open(const struct tn_store_open *how, const struct tn_store_ops *ops,
+int tn_sqlite_loop_open(const struct tn_store_ops *ops, const struct tn_store_open *how,
                         struct tn_sqlite_store **ret_store, struct tn_text *reterr)
 {
-    struct tn_sqlite_store *store = calloc(1, sizeof *store);
+    struct tn_sqlite_store *store = tn_store_new(sizeof *store, ops, how, reterr);
     struct tn_sqlite_options options = { .clock = how->clock, .busy = -1 };
     char path[PATH_MAX];
     char text[256];
     struct tn_text error;
 
-    if (store == NULL) {
-        tn_text_add(reterr, "out of memory");
+    if (store == NULL)
         return TENURE_E_NOMEM;
-    }
-    store->base = (struct tn_store) { .ops = ops, .how = *how };
-    store->base.how.url = NULL;
-    store->base.how.rest = NULL;
     store->patience = how->patience > 0 ? how->patience : TN_SQLITE_BUSY;
     store->tick_at = TN_NEVER;
     store->bell = (struct tn_bell) { .file = -1, .watch = -1 };

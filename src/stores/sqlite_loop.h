@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "core/heap.h"
 #include "core/plan.h"
+#include "runtime/store_frame.h"
 #include "stores/sqlite_private.h"
 
 enum { TN_SQLITE_BATCH = 256 };
@@ -24,10 +25,6 @@ enum { TN_SQLITE_BATCH = 256 };
 #define TN_SQLITE_TICK_JITTER TN_MS(100)
 /* How far those who watch the same name spread. */
 #define TN_SQLITE_WATCH_JITTER TN_MS(300)
-
-struct tn_req_list {
-    struct tn_store_req *first, *last;
-};
 
 /* A session that was opened, or waits, through this store. */
 struct tn_sqlite_own {
@@ -62,17 +59,6 @@ struct tn_sqlite_watch {
     char name[];
 };
 
-/* A list; or, with @forgotten, names to forget. */
-struct tn_sqlite_listing {
-    struct tn_sqlite_listing *next;
-    tenure_ns give_up_at;
-    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                 const char *error);
-    void (*forgotten)(void *arg, int status, const char *error);
-    void *arg;
-    char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
-};
-
 enum tn_sqlite_want {
     TN_SQLITE_WANTS_NOTHING,
     TN_SQLITE_WANTS_FINISH,
@@ -94,7 +80,7 @@ struct tn_sqlite_store {
     size_t alone; /* So many requests are taken one by one. */
     struct tn_sqlite_news *news;
     size_t news_count, news_room;
-    struct tn_sqlite_listing *lists;
+    struct tn_store_query *lists; /* Or names to forget. */
 
     struct tn_sqlite_own *owns;
     uint64_t token;       /* The counter at the end of the transaction. */
@@ -122,9 +108,7 @@ struct tn_sqlite_store {
     bool has_ear;
     int timer;
     unsigned open_handles;
-    bool closing, closed;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
+    bool closed;
 };
 
 /* Let there be a turn soon. */
@@ -133,14 +117,16 @@ void tn_sqlite_turn(struct tn_sqlite_store *store);
 enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now);
 void tn_sqlite_abandon(struct tn_sqlite_store *store);
 
-TENURE_MUST_USE int tn_sqlite_loop_open(const struct tn_store_open *how,
-                                        const struct tn_store_ops *ops,
+TENURE_MUST_USE int tn_sqlite_loop_open(const struct tn_store_ops *ops,
+                                        const struct tn_store_open *how,
                                         struct tn_sqlite_store **ret_store, struct tn_text *reterr);
 void tn_sqlite_loop_close(struct tn_store *base, void (*closed)(void *arg), void *arg);
 
 /* NULL: out of memory; the transaction fails. */
 struct tn_sqlite_news *tn_sqlite_add_news(struct tn_sqlite_store *store);
 void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record);
+/* Whatever became of the file, for who asks it is unavailable. */
+int tn_sqlite_status(int code);
 /* One more request, of the store's own. */
 void tn_sqlite_submit(struct tn_sqlite_store *store, struct tn_store_req *req);
 
@@ -151,14 +137,11 @@ void tn_sqlite_watches_read(struct tn_sqlite_store *store);
 void tn_sqlite_watches_moved(struct tn_sqlite_store *store, unsigned slot, tenure_ns now);
 void tn_sqlite_watches_done(struct tn_sqlite_store *store);
 
-void tn_sqlite_list_names(struct tn_store *base, const char *prefix,
-                          void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                       size_t count, const char *error),
+void tn_sqlite_list_names(struct tn_store *base, const char *prefix, tn_store_listed *done,
                           void *arg);
-void tn_sqlite_forget_names(struct tn_store *base, const char *prefix,
-                            void (*done)(void *arg, int status, const char *error), void *arg);
+void tn_sqlite_forget_names(struct tn_store *base, const char *prefix, tn_store_done *done,
+                            void *arg);
 void tn_sqlite_list_turn(struct tn_sqlite_store *store);
-void tn_sqlite_lists_expire(struct tn_sqlite_store *store, tenure_ns now, const char *text);
 void tn_sqlite_lists_fail(struct tn_sqlite_store *store, int status, const char *text);
 
 #endif

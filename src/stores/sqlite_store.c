@@ -32,44 +32,9 @@
 
 /* --- Requests ------------------------------------------------------------------------------- */
 
-static void queue_add(struct tn_req_list *list, struct tn_store_req *req)
+int tn_sqlite_status(int code)
 {
-    req->next = NULL;
-    if (list->first == NULL)
-        list->first = req;
-    else
-        list->last->next = req;
-    list->last = req;
-}
-
-static struct tn_store_req *queue_take(struct tn_req_list *list)
-{
-    struct tn_store_req *req = list->first;
-
-    if (req != NULL)
-        list->first = req->next;
-    return req;
-}
-
-/* All of @front before all of @list. */
-static void queue_prepend(struct tn_req_list *list, struct tn_req_list *front)
-{
-    if (front->first == NULL)
-        return;
-    front->last->next = list->first;
-    if (list->first == NULL)
-        list->last = front->last;
-    list->first = front->first;
-    front->first = NULL;
-}
-
-static void fail_req(struct tn_store_req *req, int status, const char *text)
-{
-    struct tn_text error;
-
-    req->status = status;
-    tn_text_init(&error, req->error, sizeof req->error);
-    tn_text_add(&error, text[0] != '\0' ? text : tenure_strerror(status));
+    return code == TENURE_E_NOT_HELD ? TENURE_E_UNAVAILABLE : code;
 }
 
 static void fail_all(struct tn_sqlite_store *store, struct tn_req_list *list, int status,
@@ -77,12 +42,9 @@ static void fail_all(struct tn_sqlite_store *store, struct tn_req_list *list, in
 {
     struct tn_store_req *req;
 
-    /* Whatever became of the file, for who asks it is unavailable. */
-    if (status == TENURE_E_NOT_HELD)
-        status = TENURE_E_UNAVAILABLE;
-    while ((req = queue_take(list)) != NULL) {
-        fail_req(req, status, text);
-        queue_add(&store->finished, req);
+    while ((req = tn_req_take(list)) != NULL) {
+        tn_req_fail(req, tn_sqlite_status(status), text);
+        tn_req_add(&store->finished, req);
     }
 }
 
@@ -104,12 +66,12 @@ void tn_sqlite_submit(struct tn_sqlite_store *store, struct tn_store_req *req)
 
     tn_text_init(&error, req->error, sizeof req->error);
     req->status = tn_sqlite_check_op(&req->op, &error);
-    if (store->closing) {
+    if (store->base.closing) {
         req->status = TENURE_E_CLOSED;
         tn_text_add(&error, "the store is closed");
     }
     req->give_up_at = tn_clock_now(store->base.how.clock) + store->patience;
-    queue_add(req->status < 0 ? &store->finished : &store->queue, req);
+    tn_req_add(req->status < 0 ? &store->finished : &store->queue, req);
     tn_sqlite_kick(store);
 }
 
@@ -169,7 +131,7 @@ static void tell(struct tn_sqlite_store *store, const struct tn_sqlite_news *new
 {
     const struct tn_store_open *how = &store->base.how;
 
-    if (store->closing)
+    if (store->base.closing)
         return;
     if (news->kind == TN_NOTICE_GRANTED)
         how->host->granted(how->arg, news->name, &news->term, news->token);
@@ -195,7 +157,7 @@ static void deliver(struct tn_sqlite_store *store)
     store->news = NULL;
     store->news_count = 0;
     store->news_room = 0;
-    while ((req = queue_take(&batch)) != NULL) {
+    while ((req = tn_req_take(&batch)) != NULL) {
         for (; told < count && news[told].before <= at; told++)
             tell(store, &news[told]);
         req->done(req);
@@ -204,16 +166,6 @@ static void deliver(struct tn_sqlite_store *store)
     for (; told < count; told++)
         tell(store, &news[told]);
     free(news);
-}
-
-static void finish(struct tn_sqlite_store *store)
-{
-    struct tn_req_list finished = store->finished;
-    struct tn_store_req *req;
-
-    store->finished = (struct tn_req_list) { 0 };
-    while ((req = queue_take(&finished)) != NULL)
-        req->done(req);
 }
 
 /* --- Sessions ------------------------------------------------------------------------------- */
@@ -352,17 +304,17 @@ static void postpone(struct tn_sqlite_store *store, const char *text)
     struct tn_store_req *req;
 
     store->queue = (struct tn_req_list) { 0 };
-    while ((req = queue_take(&queue)) != NULL)
-        queue_add(now >= req->give_up_at ? &late : &store->queue, req);
+    while ((req = tn_req_take(&queue)) != NULL)
+        tn_req_add(now >= req->give_up_at ? &late : &store->queue, req);
     fail_all(store, &late, TENURE_E_UNAVAILABLE, text);
-    tn_sqlite_lists_expire(store, now, text);
+    tn_query_expire(&store->lists, now, TENURE_E_UNAVAILABLE, text);
     store->tries++;
 }
 
 /* The batch as if it had never been taken. */
 static void put_back(struct tn_sqlite_store *store)
 {
-    queue_prepend(&store->queue, &store->batch);
+    tn_req_put_back(&store->queue, &store->batch);
     store->batch_count = 0;
     store->news_count = 0;
 }
@@ -444,7 +396,7 @@ static bool begin(struct tn_sqlite_store *store, bool writes)
             return true;
         }
         if (!store->sqlite->has_moved) {
-            queue_prepend(&store->batch, &store->queue);
+            tn_req_put_back(&store->batch, &store->queue);
             batch_failed(store, rc, text);
             return false;
         }
@@ -513,9 +465,9 @@ static void write_turn(struct tn_sqlite_store *store)
     look(store);
     if (store->tick)
         tn_sqlite_apply(store->sqlite, &tick, &ignored);
-    while (store->batch_count < most && (req = queue_take(&store->queue)) != NULL) {
+    while (store->batch_count < most && (req = tn_req_take(&store->queue)) != NULL) {
         apply(store, req);
-        queue_add(&store->batch, req);
+        tn_req_add(&store->batch, req);
         store->batch_count++;
     }
     read_token(store);
@@ -541,9 +493,9 @@ static void read_turn(struct tn_sqlite_store *store)
             store->settle = true;
             break;
         }
-        (void)queue_take(&store->queue);
+        (void)tn_req_take(&store->queue);
         answer(req, &result);
-        queue_add(&store->batch, req);
+        tn_req_add(&store->batch, req);
         store->batch_count++;
     }
     tn_sqlite_watches_read(store);
@@ -625,7 +577,7 @@ void tn_sqlite_turn(struct tn_sqlite_store *store)
     case TN_SQLITE_WANTS_NOTHING:
         break;
     }
-    finish(store);
+    tn_req_finish_all(&store->finished);
 }
 
 /* Whatever is asked or under way is over. */
@@ -638,17 +590,15 @@ void tn_sqlite_abandon(struct tn_sqlite_store *store)
     fail_all(store, &store->batch, TENURE_E_CLOSED, "the store is closed");
     fail_all(store, &store->queue, TENURE_E_CLOSED, "the store is closed");
     tn_sqlite_lists_fail(store, TENURE_E_CLOSED, "the store is closed");
-    /* Who is told may ask again, and is told again. */
-    while (store->finished.first != NULL)
-        finish(store);
+    tn_req_finish_all(&store->finished);
 }
 
-static int open_store(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
     struct tn_sqlite_store *store = NULL;
 
-    int rc = tn_sqlite_loop_open(how, &tn_sqlite_store_ops, &store, reterr);
+    int rc = tn_sqlite_loop_open(ops, how, &store, reterr);
     if (rc < 0)
         return rc;
     store->sqlite->hears = hear;

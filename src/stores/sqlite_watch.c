@@ -164,61 +164,37 @@ void tn_sqlite_watches_done(struct tn_sqlite_store *store)
 
 /* --- Listings ------------------------------------------------------------------------------- */
 
-/* NULL: out of memory. */
-static struct tn_sqlite_listing *add_listing(struct tn_store *base, const char *prefix, void *arg)
+static void ask(struct tn_store *base, const char *prefix, struct tn_store_query query)
 {
     struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
-    struct tn_sqlite_listing *listing = calloc(1, sizeof *listing);
-    struct tn_sqlite_listing **link = &store->lists;
 
-    if (listing == NULL)
-        return NULL;
-    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
-    listing->arg = arg;
-    listing->give_up_at = tn_clock_now(base->how.clock) + store->patience;
-    while (*link != NULL)
-        link = &(*link)->next;
-    *link = listing;
-    tn_sqlite_kick(store);
-    return listing;
+    query.give_up_at = tn_clock_now(base->how.clock) + store->patience;
+    if (tn_query_add(&store->lists, &query, prefix))
+        tn_sqlite_kick(store);
 }
 
-void tn_sqlite_list_names(struct tn_store *base, const char *prefix,
-                          void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                       size_t count, const char *error),
+void tn_sqlite_list_names(struct tn_store *base, const char *prefix, tn_store_listed *done,
                           void *arg)
 {
-    struct tn_sqlite_listing *listing = add_listing(base, prefix, arg);
-
-    if (listing != NULL)
-        listing->done = done;
-    else
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+    ask(base, prefix, (struct tn_store_query) { .listed = done, .arg = arg });
 }
 
-void tn_sqlite_forget_names(struct tn_store *base, const char *prefix,
-                            void (*done)(void *arg, int status, const char *error), void *arg)
+void tn_sqlite_forget_names(struct tn_store *base, const char *prefix, tn_store_done *done,
+                            void *arg)
 {
-    struct tn_sqlite_listing *listing = add_listing(base, prefix, arg);
-
-    if (listing != NULL)
-        listing->forgotten = done;
-    else
-        done(arg, TENURE_E_NOMEM, "out of memory");
+    ask(base, prefix, (struct tn_store_query) { .forgotten = done, .arg = arg });
 }
 
 static void end_listing(struct tn_sqlite_store *store, int status, struct tn_store_lease *leases,
                         size_t count, const char *text)
 {
-    struct tn_sqlite_listing *listing = store->lists;
+    struct tn_store_query *listing = store->lists;
 
-    if (status == TENURE_E_NOT_HELD)
-        status = TENURE_E_UNAVAILABLE;
     store->lists = listing->next;
     if (listing->forgotten != NULL)
         listing->forgotten(listing->arg, status, text);
     else
-        listing->done(listing->arg, status, leases, count, text);
+        listing->listed(listing->arg, status, leases, count, text);
     free(listing);
 }
 
@@ -252,7 +228,7 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
         rc = tn_sqlite_list(sqlite, store->lists->prefix, &leases, &count, &error);
     sqlite->hears = hears;
     if (rc < 0 && sqlite->was_busy) {
-        tn_sqlite_lists_expire(store, tn_clock_now(&sqlite->clock), text);
+        tn_query_expire(&store->lists, tn_clock_now(&sqlite->clock), TENURE_E_UNAVAILABLE, text);
         store->tries++;
         return;
     }
@@ -260,23 +236,15 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
     if (rc < 0 && rc != TENURE_E_INVALID)
         tn_sqlite_disconnect(sqlite);
     struct tn_store_lease *converted = NULL;
-    if (rc == 0 && store->lists->done != NULL)
+    if (rc == 0 && store->lists->listed != NULL)
         converted = convert(leases, count);
     free(leases);
-    if (rc == 0 && converted == NULL && store->lists->done != NULL)
+    if (rc == 0 && converted == NULL && store->lists->listed != NULL)
         rc = TENURE_E_NOMEM;
-    end_listing(store, rc, converted, rc == 0 ? count : 0, rc == 0 ? NULL : text);
-}
-
-void tn_sqlite_lists_expire(struct tn_sqlite_store *store, tenure_ns now, const char *text)
-{
-    /* They all have the same patience: the first is the oldest. */
-    while (store->lists != NULL && now >= store->lists->give_up_at)
-        end_listing(store, TENURE_E_UNAVAILABLE, NULL, 0, text);
+    end_listing(store, tn_sqlite_status(rc), converted, rc == 0 ? count : 0, rc == 0 ? NULL : text);
 }
 
 void tn_sqlite_lists_fail(struct tn_sqlite_store *store, int status, const char *text)
 {
-    while (store->lists != NULL)
-        end_listing(store, status, NULL, 0, text);
+    tn_query_expire(&store->lists, TN_NEVER, tn_sqlite_status(status), text);
 }

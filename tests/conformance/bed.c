@@ -162,7 +162,8 @@ struct bed_store *bed_open(void)
     tn_text_init(&error, text, sizeof text);
     CHECK_EQ_I64(tn_store_find(how.url, &ops, &how.rest, &error), 0);
     inside = true;
-    int rc = bed_planted(ops)->open(&how, &store->store, &error);
+    ops = bed_planted(ops);
+    int rc = ops->open(ops, &how, &store->store, &error);
     inside = false;
     CHECK_STR(text, "");
     CHECK_EQ_I64(rc, 0);

@@ -159,17 +159,17 @@ static void revoked(void *arg, const char *name, uint64_t token)
         real_host->revoked(arg, name, token);
 }
 
-static int open_wrapped(const struct tn_store_open *how, struct tn_store **ret_store,
-                        struct tn_text *reterr)
+static int open_wrapped(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                        struct tn_store **ret_store, struct tn_text *reterr)
 {
     struct tn_store_open changed_how = *how;
 
     real_host = how->host;
     wrapped_host = (struct tn_store_host) { granted, changed, revoked };
     changed_how.host = &wrapped_host;
-    int rc = real->open(&changed_how, ret_store, reterr);
+    int rc = real->open(real, &changed_how, ret_store, reterr);
     if (rc == 0)
-        (*ret_store)->ops = &wrapped;
+        (*ret_store)->ops = ops;
     return rc;
 }
 

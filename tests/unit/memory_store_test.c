@@ -161,7 +161,7 @@ static void open_racer(struct racer *racer, uint8_t number)
     tn_text_init(&error, text, sizeof text);
     CHECK_EQ_I64(uv_loop_init(&racer->loop), 0);
     CHECK_EQ_I64(tn_clock_init(&racer->clock), 0);
-    CHECK_EQ_I64(tn_memory_store_ops.open(&how, &racer->store, &error), 0);
+    CHECK_EQ_I64(tn_memory_store_ops.open(&tn_memory_store_ops, &how, &racer->store, &error), 0);
 }
 
 TEST(two_threads_share_one_table)
@@ -197,7 +197,8 @@ TEST(what_is_wrong_with_the_url_is_told)
 
     tn_text_init(&error, text, sizeof text);
     CHECK_EQ_I64(uv_loop_init(&racer.loop), 0);
-    CHECK_EQ_I64(tn_memory_store_ops.open(&how, &racer.store, &error), TENURE_E_INVALID);
+    CHECK_EQ_I64(tn_memory_store_ops.open(&tn_memory_store_ops, &how, &racer.store, &error),
+                 TENURE_E_INVALID);
     CHECK_STR(text, "write memory:NAME or memory:NAME?latency=5ms");
     CHECK_EQ_I64(uv_loop_close(&racer.loop), 0);
 }

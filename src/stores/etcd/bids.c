@@ -740,7 +740,7 @@ static void go_on(struct tn_etcd_bid *bid)
 {
     struct tn_etcd_task *task;
 
-    if (bid->task != NULL || bid->name->store->closing)
+    if (bid->task != NULL || bid->name->store->base.closing)
         return; /* What is under way will see it. */
     bid->due_at = TN_NEVER;
     task = tn_etcd_task_new(bid->name->store, NULL);
@@ -836,7 +836,7 @@ void tn_etcd_bid_ask(struct tn_etcd_store *store, struct tn_store_req *req)
     struct tn_etcd_bid *bid =
         name != NULL && session != NULL ? find_bid(name, session, &term) : NULL;
     if (bid == NULL) {
-        tn_etcd_fail(req, TENURE_E_NOMEM, "out of memory");
+        tn_req_fail(req, TENURE_E_NOMEM, "out of memory");
         req->done(req);
         return;
     }
@@ -907,7 +907,7 @@ void tn_etcd_bid_tick(struct tn_etcd_bid *bid, tenure_ns now)
         bid->queue = req->next;
         if (bid->queue == NULL)
             bid->queue_end = &bid->queue;
-        tn_etcd_fail(req, TENURE_E_UNAVAILABLE, "etcd: an earlier request has no answer yet");
+        tn_req_fail(req, TENURE_E_UNAVAILABLE, "etcd: an earlier request has no answer yet");
         req->done(req);
     }
     if (bid->due_at <= now && bid->task == NULL)

@@ -165,7 +165,7 @@ void tn_etcd_name_look(struct tn_etcd_name *name)
     struct look look;
 
     name->look_at = TN_NEVER;
-    if (name->look != NULL || name->watched == 0 || name->store->closing)
+    if (name->look != NULL || name->watched == 0 || name->store->base.closing)
         return;
     make_look(&look, name->store, name->text, name->crowded);
     name->look = tn_etcd_call(&name->store->client, "/etcdserverpb.KV/Txn", &look.txn.base,
@@ -391,7 +391,7 @@ void tn_etcd_list(struct tn_etcd_listing *listing)
     Etcd__RequestOp ops[2], *list[2];
     Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
 
-    if (store->closing) {
+    if (store->base.closing) {
         end_listing(listing, TENURE_E_CLOSED, NULL, 0, "the store is closed");
         return;
     }

@@ -139,7 +139,7 @@ void tn_etcd_revoke(struct tn_etcd_task *task, const Etcd__KeyValue *leader)
     }
     task->key = strndup((const char *)leader->key.data, leader->key.len);
     if (task->key == NULL) {
-        tn_etcd_fail(task->req, TENURE_E_NOMEM, "out of memory");
+        tn_req_fail(task->req, TENURE_E_NOMEM, "out of memory");
         tn_etcd_task_end(task);
         return;
     }

@@ -18,20 +18,13 @@ tenure_ns tn_etcd_now(const struct tn_etcd_store *store)
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-void tn_etcd_fail(struct tn_store_req *req, int status, const char *text)
-{
-    req->status = status;
-    (void)snprintf(req->error, sizeof req->error, "%s", text);
-}
-
 struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_store_req *req)
 {
     struct tn_etcd_task *task = calloc(1, sizeof *task);
 
     if (task == NULL) {
         if (req != NULL) {
-            tn_etcd_fail(req, TENURE_E_NOMEM, "out of memory");
-            req->done(req);
+            tn_req_finish(req, TENURE_E_NOMEM, "out of memory");
         }
         return NULL;
     }
@@ -67,14 +60,14 @@ void tn_etcd_task_end(struct tn_etcd_task *task)
 void tn_etcd_task_fail(struct tn_etcd_task *task, const struct tn_etcd_reply *reply)
 {
     if (task->req != NULL)
-        tn_etcd_fail(task->req, reply->status, reply->text);
+        tn_req_fail(task->req, reply->status, reply->text);
     tn_etcd_task_end(task);
 }
 
 static void no_memory(struct tn_etcd_task *task)
 {
     if (task->req != NULL)
-        tn_etcd_fail(task->req, TENURE_E_NOMEM, "out of memory");
+        tn_req_fail(task->req, TENURE_E_NOMEM, "out of memory");
     tn_etcd_task_end(task);
 }
 
@@ -347,26 +340,20 @@ static bool is_overtaken(struct tn_etcd_store *store, struct tn_store_req *req)
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static bool has_name(enum tn_op_kind kind)
-{
-    return kind == TN_OP_ACQUIRE || kind == TN_OP_RELEASE || kind == TN_OP_READ ||
-           kind == TN_OP_REVOKE;
-}
-
 /* False: it is done already. */
 static bool check(struct tn_etcd_store *store, struct tn_store_req *req)
 {
     const struct tn_op *op = &req->op;
     const char *why = NULL;
 
-    if (store->closing) {
-        tn_etcd_fail(req, TENURE_E_CLOSED, "the store is closed");
-    } else if (has_name(op->kind) && tn_name_check(op->name, op->name_len, &why) < 0) {
-        tn_etcd_fail(req, TENURE_E_INVALID, why);
-    } else if (op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX) {
-        tn_etcd_fail(req, TENURE_E_INVALID, "the label is longer than 255 bytes");
+    if (store->base.closing) {
+        tn_req_fail(req, TENURE_E_CLOSED, "the store is closed");
     } else if (op->kind == TN_OP_RAISE) {
-        tn_etcd_fail(req, TENURE_E_UNSUPPORTED, "etcd: tokens are revisions and cannot be raised");
+        tn_req_fail(req, TENURE_E_UNSUPPORTED, "etcd: tokens are revisions and cannot be raised");
+    } else if (tn_op_is_named(op) && tn_name_check(op->name, op->name_len, &why) < 0) {
+        tn_req_fail(req, TENURE_E_INVALID, why);
+    } else if (op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX) {
+        tn_req_fail(req, TENURE_E_INVALID, "the label is longer than 255 bytes");
     } else if (!is_overtaken(store, req)) {
         return true;
     }
@@ -405,28 +392,26 @@ static void finish_close(struct tn_etcd_store *store);
 static void take_turn(uv_idle_t *idle)
 {
     struct tn_etcd_store *store = idle->data;
-    struct tn_store_req *req = store->todo, *next;
+    struct tn_req_list todo = store->todo;
+    struct tn_store_req *req;
     struct tn_etcd_listing *listing = store->lists, *following;
 
-    store->todo = NULL;
-    store->todo_end = &store->todo;
+    store->todo = (struct tn_req_list) { 0 };
     store->lists = NULL;
     store->awake = false;
     (void)uv_idle_stop(idle);
-    for (; req != NULL; req = next) {
-        next = req->next;
+    while ((req = tn_req_take(&todo)) != NULL)
         carry_out(store, req);
-    }
     for (; listing != NULL; listing = following) {
         following = listing->next;
         tn_etcd_list(listing);
     }
-    for (size_t i = 0; i < TN_ETCD_BUCKETS && !store->closing; i++)
+    for (size_t i = 0; i < TN_ETCD_BUCKETS && !store->base.closing; i++)
         for (struct tn_etcd_name *name = store->names[i]; name != NULL; name = name->next)
             if (name->look_at == 0)
                 tn_etcd_name_look(name);
     tn_channel_flush(&store->client.channel);
-    if (store->closing)
+    if (store->base.closing)
         finish_close(store);
 }
 
@@ -443,18 +428,9 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
 
-    req->status = 0;
-    req->error[0] = '\0';
-    req->record = (struct tn_store_record) { 0 };
-    req->answer = TN_ANSWER_OK;
-    req->ttl = 0;
-    req->seen = req->op.seen;
-    req->held = 0;
-    req->more = false;
-    req->next = NULL;
+    tn_req_init(req);
     req->give_up_at = tn_etcd_now(store) + store->patience;
-    *store->todo_end = req;
-    store->todo_end = &req->next;
+    tn_req_add(&store->todo, req);
     wake(store);
 }
 
@@ -466,10 +442,7 @@ static int watch(struct tn_store *base, const char *name, bool on)
     return rc;
 }
 
-static void list(struct tn_store *base, const char *prefix,
-                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                              const char *error),
-                 void *arg)
+static void list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
     struct tn_etcd_listing *listing = calloc(1, sizeof *listing);
@@ -526,12 +499,8 @@ static void ready(void *arg)
 
 static void part_closed(struct tn_etcd_store *store)
 {
-    if (--store->parts > 0)
-        return;
-    void (*on_closed)(void *) = store->on_closed;
-    void *arg = store->closed_arg;
-    free(store);
-    on_closed(arg);
+    if (--store->parts == 0)
+        tn_store_gone(&store->base);
 }
 
 static void turn_closed(uv_handle_t *handle)
@@ -578,23 +547,19 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
 
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     wake(store);
 }
 
-static int open_store(const struct tn_store_open *how, const struct tn_store_ops *ops, bool tls,
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
                       struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct tn_etcd_store *store = calloc(1, sizeof *store);
+    struct tn_etcd_store *store = tn_store_new(sizeof *store, ops, how, reterr);
+    bool tls = ops == &tn_etcds_store_ops;
 
     if (store == NULL)
         return TENURE_E_NOMEM;
-    store->base.ops = ops;
-    store->base.how = *how;
     store->patience = how->patience > 0 ? how->patience : TN_SEC(5);
-    store->todo_end = &store->todo;
     store->client.clock = how->clock;
     store->client.patience = store->patience;
     store->client.ready = ready;
@@ -613,20 +578,8 @@ static int open_store(const struct tn_store_open *how, const struct tn_store_ops
     return 0;
 }
 
-static int open_plain(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
-{
-    return open_store(how, &tn_etcd_store_ops, false, ret_store, reterr);
-}
-
-static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store,
-                    struct tn_text *reterr)
-{
-    return open_store(how, &tn_etcds_store_ops, true, ret_store, reterr);
-}
-
 struct forgetting {
-    void (*done)(void *arg, int status, const char *error);
+    tn_store_done *done;
     void *arg;
 };
 
@@ -639,8 +592,7 @@ static void forgotten(void *arg, const struct tn_etcd_reply *reply)
 }
 
 /* All that is left of a free name is the note of its last token. */
-static void forget(struct tn_store *base, const char *prefix,
-                   void (*done)(void *arg, int status, const char *error), void *arg)
+static void forget(struct tn_store *base, const char *prefix, tn_store_done *done, void *arg)
 {
     struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
     struct forgetting *forgetting = malloc(sizeof *forgetting);
@@ -680,15 +632,15 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
 /* The shortest lease that a server with the usual election timeout of a second grants is 2 s.
  * etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
  * a change of its own leader from the start: nothing expires early, so there is no slack. */
-#define OPS(scheme_, open_)                                                                  \
-    {                                                                                        \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,             \
-        .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, \
-        .watch = watch, .list = list, .close = close_store, .facts = tell_facts,             \
-        .class_why = "a majority of the servers has what was acknowledged on its disks",     \
-        .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",    \
-        .forget = forget                                                                     \
+#define OPS(scheme_)                                                                              \
+    {                                                                                             \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,                  \
+        .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit, \
+        .watch = watch, .list = list, .close = close_store, .facts = tell_facts,                  \
+        .class_why = "a majority of the servers has what was acknowledged on its disks",          \
+        .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",         \
+        .forget = forget                                                                          \
     }
 
-const struct tn_store_ops tn_etcd_store_ops = OPS("etcd", open_plain);
-const struct tn_store_ops tn_etcds_store_ops = OPS("etcds", open_tls);
+const struct tn_store_ops tn_etcd_store_ops = OPS("etcd");
+const struct tn_store_ops tn_etcds_store_ops = OPS("etcds");

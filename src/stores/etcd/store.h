@@ -21,7 +21,7 @@
 #include "base/sha256.h"
 #include "base/time.h"
 #include "etcd.pb-c.h"
-#include "runtime/store.h"
+#include "runtime/store_frame.h"
 #include "stores/etcd/client.h"
 #include "stores/etcd/etcd.h"
 
@@ -88,8 +88,7 @@ struct tn_etcd_task {
 struct tn_etcd_listing {
     struct tn_etcd_listing *next;
     struct tn_etcd_store *store;
-    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                 const char *error);
+    tn_store_listed *done;
     void *arg;
     struct tn_etcd_rpc *rpc;
     char prefix[TN_NAME_MAX + 1];
@@ -99,17 +98,15 @@ struct tn_etcd_store {
     struct tn_store base;
     struct tn_etcd_client client;
     uv_idle_t turn; /* Runs while there is something in @todo or @lists. */
-    struct tn_store_req *todo, **todo_end;
+    struct tn_req_list todo;
     struct tn_etcd_listing *lists, *listing; /* To be asked; asked. */
     struct tn_etcd_task *tasks;
     struct tn_etcd_session *sessions;
     struct tn_etcd_name *names[TN_ETCD_BUCKETS];
     tenure_ns patience;
     unsigned parts;
-    bool closing, awake;
+    bool awake;
     bool permitted; /* The server lets us write below the prefix. */
-    void (*on_closed)(void *arg);
-    void *closed_arg;
 };
 
 /* --- keys.c: the layout ----------------------------------------------------------------------- */
@@ -160,7 +157,6 @@ tenure_ns tn_etcd_now(const struct tn_etcd_store *store);
 struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_store_req *req);
 /* Ends the task: its request is done with what it has. */
 void tn_etcd_task_end(struct tn_etcd_task *task);
-void tn_etcd_fail(struct tn_store_req *req, int status, const char *text);
 /* Ends the task with the reply's failure. */
 void tn_etcd_task_fail(struct tn_etcd_task *task, const struct tn_etcd_reply *reply);
 void tn_etcd_task_call(struct tn_etcd_task *task, const char *path, const ProtobufCMessage *request,

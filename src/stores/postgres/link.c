@@ -43,7 +43,7 @@ static void poll_closed(uv_handle_t *handle)
 
     free(poll);
     store->handles--;
-    if (store->closing)
+    if (store->base.closing)
         tn_pg_kick(store);
 }
 

@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
-#include "runtime/store.h"
+#include "runtime/store_frame.h"
 
 enum { TN_PG_HOSTS = 8, TN_PG_BATCH = 128, TN_PG_READS_MAX = 1000, TN_PG_BUCKETS = 1024 };
 
@@ -120,23 +120,6 @@ enum tn_pg_job {
     TN_PG_PROBE,
 };
 
-struct tn_pg_queue {
-    struct tn_store_req *first, **end;
-};
-
-/* What is asked beside the operations: a list, or with another of the three what the server's clock
- * says, or to forget names. */
-struct tn_pg_listing {
-    struct tn_pg_listing *next;
-    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                 const char *error);
-    void (*clocked)(void *arg, int status, tenure_ns clock, const char *error);
-    void (*forgotten)(void *arg, int status, const char *error);
-    void *arg;
-    tenure_ns give_up_at;
-    char prefix[TN_NAME_MAX + 1];
-};
-
 /* A session opened through this store. */
 struct tn_pg_own {
     struct tn_pg_own *next;
@@ -187,18 +170,16 @@ struct tn_pg_store {
     bool ready;       /* The work link has said hello. */
     char version[64]; /* Of the server, and what is wrong with it; NULL: not known yet. */
     const char *warning;
-    bool closing, closed;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
-    struct tn_pg_queue urgent, normal; /* Sessions first: a renewal waits for no batch. */
-    struct tn_pg_queue faulty;         /* Refused as they came. */
-    struct tn_pg_listing *lists;
+    bool closed;
+    struct tn_req_list urgent, normal; /* Sessions first: a renewal waits for no batch. */
+    struct tn_req_list faulty;         /* Refused as they came. */
+    struct tn_store_query *lists;
     /* The statement on its way. */
     enum tn_pg_job job;
     tenure_ns stuck_at;                     /* When its connection counts as dead. */
     struct tn_store_req *sent[TN_PG_BATCH]; /* NULL: given up meanwhile. */
     unsigned sent_count;
-    struct tn_pg_listing *sent_list;
+    struct tn_store_query *sent_list;
     int64_t sent_num;
     /* observe.c */
     struct tn_pg_own *owns;
@@ -275,21 +256,12 @@ void tn_pg_forget_sent(struct tn_pg_store *store);
 
 /* --- list.c ----------------------------------------------------------------------------------- */
 
-/* Answers and frees it; @leases are only for a list. */
-void tn_pg_finish_list(struct tn_pg_listing *list, int status, struct tn_store_lease *leases,
-                       size_t count, const char *why);
 /* The first in line. */
 void tn_pg_send_list(struct tn_pg_store *store);
 void tn_pg_answer_list(struct tn_pg_store *store, const PGresult *result);
 
-void tn_pg_list_names(struct tn_store *base, const char *prefix,
-                      void (*done)(void *arg, int status, struct tn_store_lease *leases,
-                                   size_t count, const char *error),
-                      void *arg);
-void tn_pg_read_clock(struct tn_store *base,
-                      void (*done)(void *arg, int status, tenure_ns clock, const char *error),
-                      void *arg);
-void tn_pg_forget(struct tn_store *base, const char *prefix,
-                  void (*done)(void *arg, int status, const char *error), void *arg);
+void tn_pg_list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg);
+void tn_pg_read_clock(struct tn_store *base, tn_store_clocked *done, void *arg);
+void tn_pg_forget(struct tn_store *base, const char *prefix, tn_store_done *done, void *arg);
 
 #endif

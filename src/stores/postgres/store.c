@@ -15,7 +15,6 @@
 #include "base/assert.h"
 #include "base/sha256.h"
 #include "core/plan.h"
-#include "runtime/random.h"
 #include "stores/postgres/private.h"
 #include "stores/postgres/schema.h"
 
@@ -31,64 +30,24 @@ tenure_ns tn_pg_now(const struct tn_pg_store *store)
     return tn_clock_now(store->base.how.clock);
 }
 
-/* --- The queue ------------------------------------------------------------------------------ */
-
-static void push(struct tn_pg_queue *queue, struct tn_store_req *req)
-{
-    req->next = NULL;
-    *queue->end = req;
-    queue->end = &req->next;
-}
-
-static struct tn_store_req *take(struct tn_pg_queue *queue)
-{
-    struct tn_store_req *req = queue->first;
-
-    if (req != NULL && (queue->first = req->next) == NULL)
-        queue->end = &queue->first;
-    return req;
-}
-
-static void finish(struct tn_store_req *req, int status, const char *why)
-{
-    req->status = status;
-    if (status != 0)
-        (void)snprintf(req->error, sizeof req->error, "%s",
-                       why[0] != '\0' ? why : tenure_strerror(status));
-    req->done(req);
-}
+/* --- What waits ----------------------------------------------------------------------------- */
 
 /* Fail what waits and is over time at @by; TN_NEVER: all. */
 static void fail_waiting(struct tn_pg_store *store, tenure_ns by, int code, const char *why)
 {
-    struct tn_pg_queue *queues[] = { &store->urgent, &store->normal };
-    struct tn_pg_queue over = { NULL, &over.first };
-    struct tn_pg_listing *lists = store->lists;
-    struct tn_pg_listing **kept = &store->lists;
+    struct tn_req_list *queues[] = { &store->urgent, &store->normal };
+    struct tn_req_list over = { 0 };
+    struct tn_store_req *req;
 
     for (int i = 0; i < 2; i++) {
-        struct tn_pg_queue all = *queues[i];
-        struct tn_store_req *next;
-        *queues[i] = (struct tn_pg_queue) { NULL, &queues[i]->first };
-        for (struct tn_store_req *req = all.first; req != NULL; req = next) {
-            next = req->next;
-            push(req->give_up_at <= by ? &over : queues[i], req);
-        }
+        struct tn_req_list all = *queues[i];
+        *queues[i] = (struct tn_req_list) { 0 };
+        while ((req = tn_req_take(&all)) != NULL)
+            tn_req_add(req->give_up_at <= by ? &over : queues[i], req);
     }
-    *kept = NULL;
-    while (lists != NULL) {
-        struct tn_pg_listing *list = lists;
-        lists = list->next;
-        list->next = NULL;
-        if (list->give_up_at <= by) {
-            tn_pg_finish_list(list, code, NULL, 0, why);
-        } else {
-            *kept = list;
-            kept = &list->next;
-        }
-    }
-    for (struct tn_store_req *req = take(&over); req != NULL; req = take(&over))
-        finish(req, code, why);
+    tn_query_expire(&store->lists, by, code, why);
+    while ((req = tn_req_take(&over)) != NULL)
+        tn_req_finish(req, code, why);
 }
 
 /* --- What is on its way --------------------------------------------------------------------- */
@@ -106,31 +65,27 @@ static void fail_sent(struct tn_pg_store *store, int code, const char *why)
 {
     struct tn_store_req *sent[TN_PG_BATCH];
     unsigned count = store->sent_count;
-    struct tn_pg_listing *list = store->sent_list;
+    struct tn_store_query *list = store->sent_list;
 
     memcpy(sent, store->sent, sizeof sent);
     tn_pg_forget_sent(store);
     for (unsigned i = 0; i < count; i++)
         if (sent[i] != NULL)
-            finish(sent[i], code, why);
+            tn_req_finish(sent[i], code, why);
     if (list != NULL)
-        tn_pg_finish_list(list, code, NULL, 0, why);
+        tn_query_fail(list, code, why);
+    free(list);
 }
 
 /* Back to the front of the queue, in their order: the server has carried out none of it. */
 static void send_again(struct tn_pg_store *store)
 {
-    struct tn_pg_queue *queue = store->job == TN_PG_SESSION ? &store->urgent : &store->normal;
+    struct tn_req_list sent = { 0 };
 
-    for (unsigned i = store->sent_count; i > 0; i--) {
-        struct tn_store_req *req = store->sent[i - 1];
-        if (req == NULL)
-            continue;
-        req->next = queue->first;
-        if (queue->first == NULL)
-            queue->end = &req->next;
-        queue->first = req;
-    }
+    for (unsigned i = 0; i < store->sent_count; i++)
+        if (store->sent[i] != NULL)
+            tn_req_add(&sent, store->sent[i]);
+    tn_req_put_back(store->job == TN_PG_SESSION ? &store->urgent : &store->normal, &sent);
     if (store->sent_list != NULL) {
         store->sent_list->next = store->lists;
         store->lists = store->sent_list;
@@ -146,7 +101,7 @@ static void give_up_sent(struct tn_pg_store *store, tenure_ns now)
         if (req == NULL || req->give_up_at > now)
             continue;
         store->sent[i] = NULL;
-        finish(req, TENURE_E_TIMEOUT, "postgres: no answer to a statement that was sent");
+        tn_req_finish(req, TENURE_E_TIMEOUT, "postgres: no answer to a statement that was sent");
     }
 }
 
@@ -240,7 +195,7 @@ static void send_steps(struct tn_pg_store *store)
     bool failed = false;
 
     while (store->sent_count < TN_PG_BATCH && store->normal.first != NULL) {
-        struct tn_store_req *req = take(&store->normal);
+        struct tn_store_req *req = tn_req_take(&store->normal);
         add_step(bufs, &req->op);
         store->sent[store->sent_count++] = req;
         store->waits = store->waits || (req->op.kind == TN_OP_ACQUIRE && req->op.wait);
@@ -264,9 +219,9 @@ static void pump(struct tn_pg_store *store)
 {
     tenure_ns now = tn_pg_now(store);
 
-    while (store->ready && store->job == TN_PG_IDLE && !store->closing) {
+    while (store->ready && store->job == TN_PG_IDLE && !store->base.closing) {
         if (store->urgent.first != NULL)
-            send_session(store, take(&store->urgent));
+            send_session(store, tn_req_take(&store->urgent));
         else if (store->normal.first != NULL)
             send_steps(store);
         else if (store->lists != NULL)
@@ -280,23 +235,8 @@ static void pump(struct tn_pg_store *store)
 
 static bool read_answer(const PGresult *result, int row, enum tn_answer *ret_answer)
 {
-    static const struct {
-        const char *word;
-        enum tn_answer answer;
-    } words[] = {
-        { "ok", TN_ANSWER_OK },         { "granted", TN_ANSWER_GRANTED },
-        { "queued", TN_ANSWER_QUEUED }, { "held", TN_ANSWER_HELD },
-        { "stale", TN_ANSWER_STALE },   { "released", TN_ANSWER_RELEASED },
-        { "denied", TN_ANSWER_DENIED }, { "gone", TN_ANSWER_GONE },
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (tn_pg_is(result, row, 0, words[i].word)) {
-            *ret_answer = words[i].answer;
-            return true;
-        }
-    }
-    return false;
+    return tn_answer_parse(PQgetvalue(result, row, 0), (size_t)PQgetlength(result, row, 0),
+                           ret_answer);
 }
 
 static void answer_session(struct tn_pg_store *store, const PGresult *result)
@@ -309,7 +249,8 @@ static void answer_session(struct tn_pg_store *store, const PGresult *result)
     tn_pg_forget_sent(store);
     if (PQntuples(result) < 1 || !read_answer(result, 0, &answer)) {
         if (req != NULL)
-            finish(req, TENURE_E_DAMAGED, "postgres: the schema tenure gives answers not known");
+            tn_req_finish(req, TENURE_E_DAMAGED,
+                          "postgres: the schema tenure gives answers not known");
         return;
     }
     if (req != NULL) {
@@ -319,8 +260,6 @@ static void answer_session(struct tn_pg_store *store, const PGresult *result)
         if (op.kind != TN_OP_CLOSE && answer == TN_ANSWER_OK) {
             req->held = (uint32_t)tn_pg_int(result, 0, 4);
             req->ttl = tn_pg_int(result, 0, 6);
-            req->seen = op.seen;
-            req->more = false;
             tn_pg_own_add(store, &hash, tn_pg_int(result, 0, 3));
         }
         if (answer == TN_ANSWER_GONE || op.kind == TN_OP_CLOSE)
@@ -330,7 +269,7 @@ static void answer_session(struct tn_pg_store *store, const PGresult *result)
     if (PQnfields(result) > 1)
         tn_pg_hear_news(store, result, 1);
     if (req != NULL)
-        finish(req, 0, "");
+        tn_req_finish(req, 0, "");
 }
 
 static void answer_steps(struct tn_pg_store *store, const PGresult *result)
@@ -348,7 +287,8 @@ static void answer_steps(struct tn_pg_store *store, const PGresult *result)
         if (req == NULL)
             continue;
         if ((int)i >= PQntuples(result)) {
-            finish(req, TENURE_E_DAMAGED, "postgres: the schema tenure gives answers not known");
+            tn_req_finish(req, TENURE_E_DAMAGED,
+                          "postgres: the schema tenure gives answers not known");
             continue;
         }
         int64_t holder = tn_pg_record(result, (int)i, 1, &record, &revoked);
@@ -362,7 +302,7 @@ static void answer_steps(struct tn_pg_store *store, const PGresult *result)
             tn_pg_own_drop(store, &hash);
         }
         tn_pg_note(store, name, holder, revoked, &record);
-        finish(req, 0, "");
+        tn_req_finish(req, 0, "");
     }
 }
 
@@ -666,15 +606,14 @@ static void turn(struct tn_pg_store *store)
     char why[sizeof store->work.error];
 
     (void)uv_idle_stop(&store->idle);
-    if (store->closing) {
+    if (store->base.closing) {
         shut(store);
         return;
     }
     if (now >= store->stuck_at)
         tn_pg_link_fail(&store->work, TENURE_E_UNAVAILABLE,
                         "postgres: a statement was not answered; the connection is given up");
-    for (struct tn_store_req *req = take(&store->faulty); req != NULL; req = take(&store->faulty))
-        req->done(req);
+    tn_req_finish_all(&store->faulty);
     give_up_sent(store, now);
     last_error(store, why, sizeof why);
     fail_waiting(store, now, store->ready ? TENURE_E_UNAVAILABLE : store->work.code,
@@ -682,58 +621,38 @@ static void turn(struct tn_pg_store *store)
     tn_pg_link_tick(&store->work, now);
     tn_pg_link_tick(&store->bell, now);
     pump(store);
-    if (store->closing)
+    if (store->base.closing)
         return;
-    tenure_ns at = wake_at(store);
-    now = tn_pg_now(store);
-    if (at == TN_NEVER)
-        (void)uv_timer_stop(&store->timer);
-    else
-        (void)uv_timer_start(&store->timer, hear_timer,
-                             at > now ? (uint64_t)(at - now) / 1000000 + 1 : 1, 0);
+    tn_store_wake_at(&store->base, &store->timer, hear_timer, wake_at(store));
 }
 
 /* --- The interface -------------------------------------------------------------------------- */
 
 static const char *find_fault(const struct tn_op *op)
 {
-    bool named = op->kind == TN_OP_ACQUIRE || op->kind == TN_OP_RELEASE || op->kind == TN_OP_READ ||
-                 op->kind == TN_OP_REVOKE;
-    const char *reason = NULL;
-
     if (op->kind > TN_OP_REVOKE)
         return "postgres: no such operation";
-    if (op->label_len > TN_LABEL_MAX)
-        return "the label is too long";
     if (op->seq >= INT64_MAX)
         return "the sequence number is out of range";
-    if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
-        return "the TTL is out of range";
-    if (named && tn_name_check(op->name, op->name_len, &reason) < 0)
-        return reason;
-    return NULL;
+    return tn_op_fault(op);
 }
 
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_pg_store *store = (struct tn_pg_store *)base;
-    bool named = req->op.kind == TN_OP_ACQUIRE || req->op.kind == TN_OP_RELEASE ||
-                 req->op.kind == TN_OP_READ || req->op.kind == TN_OP_REVOKE;
     tenure_ns now = tn_pg_now(store);
     const char *fault = find_fault(&req->op);
 
-    req->status = 0;
-    req->error[0] = '\0';
+    tn_req_init(req);
     req->give_up_at = now + store->base.how.patience;
     if (req->op.kind == TN_OP_ACQUIRE && req->op.wait && !store->url.listen_off)
         tn_pg_link_start(&store->bell, now);
     tn_pg_link_start(&store->work, now);
     if (fault != NULL) {
-        req->status = TENURE_E_INVALID;
-        (void)snprintf(req->error, sizeof req->error, "%s", fault);
-        push(&store->faulty, req);
+        tn_req_fail(req, TENURE_E_INVALID, fault);
+        tn_req_add(&store->faulty, req);
     } else {
-        push(named ? &store->normal : &store->urgent, req);
+        tn_req_add(tn_op_is_named(&req->op) ? &store->normal : &store->urgent, req);
     }
     tn_pg_kick(store);
 }
@@ -755,22 +674,18 @@ static int watch_name(struct tn_store *base, const char *name, bool on)
 static void handle_closed(uv_handle_t *handle)
 {
     struct tn_pg_store *store = handle->data;
-    void (*closed)(void *arg) = store->on_closed;
-    void *arg = store->closed_arg;
 
     if (--store->handles > 0)
         return;
     tn_pg_observe_done(store);
     tn_pg_url_done(&store->url);
-    free(store);
-    closed(arg);
+    tn_store_gone(&store->base);
 }
 
 /* Once the sockets' handles are gone, ours go, and the store with them. */
 static void shut(struct tn_pg_store *store)
 {
-    for (struct tn_store_req *req = take(&store->faulty); req != NULL; req = take(&store->faulty))
-        req->done(req);
+    tn_req_finish_all(&store->faulty);
     fail_sent(store, TENURE_E_CLOSED, "the store is closed");
     fail_waiting(store, TN_NEVER, TENURE_E_CLOSED, "the store is closed");
     tn_pg_link_stop(&store->work);
@@ -786,9 +701,7 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct tn_pg_store *store = (struct tn_pg_store *)base;
 
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     (void)uv_timer_stop(&store->timer);
     tn_pg_kick(store);
 }
@@ -803,36 +716,27 @@ static void init_link(struct tn_pg_store *store, struct tn_pg_link *link,
 
 static const struct tn_store_ops relaxed_ops;
 
-static int open_store(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct tn_pg_store *store = calloc(1, sizeof *store);
-    struct tn_secret seed = { { 0 } };
-    uint64_t word;
-    int rc = store != NULL ? tn_pg_url_parse(how->url, &store->url, reterr) : TENURE_E_NOMEM;
+    struct tn_pg_store *store = tn_store_new(sizeof *store, ops, how, reterr);
 
-    if (rc == 0)
-        rc = tn_random_secret(&seed);
-    if (rc == 0 && uv_timer_init(how->loop, &store->timer) != 0)
-        rc = TENURE_E_NOMEM;
+    if (store == NULL)
+        return TENURE_E_NOMEM;
+    int rc = tn_pg_url_parse(how->url, &store->url, reterr);
     if (rc < 0) {
         if (rc != TENURE_E_INVALID)
             tn_text_add(reterr, tenure_strerror(rc));
-        if (store != NULL)
-            tn_pg_url_done(&store->url);
+        tn_pg_url_done(&store->url);
         free(store);
         return rc;
     }
+    (void)uv_timer_init(how->loop, &store->timer);
     (void)uv_idle_init(how->loop, &store->idle);
     store->timer.data = store->idle.data = store;
     store->handles = 2;
-    memcpy(&word, &seed, sizeof word);
-    tn_prng_seed(&store->prng, word);
+    tn_prng_seed(&store->prng, store->base.seeds[0]);
     store->base.ops = store->url.relaxed ? &relaxed_ops : &tn_postgres_store_ops;
-    store->base.how = *how;
-    store->urgent.end = &store->urgent.first;
-    store->normal.end = &store->normal.first;
-    store->faulty.end = &store->faulty.first;
     store->stuck_at = TN_NEVER;
     store->looked_at = tn_pg_now(store);
     init_link(store, &store->work, &work_host);

@@ -113,7 +113,7 @@ static void finish_bid(struct tn_rl_bid *bid, enum tn_answer answer,
         return;
     req->answer = answer;
     req->record = *record;
-    tn_rl_finish(req, 0, "");
+    tn_req_finish(req, 0, "");
 }
 
 static void fail_bid(struct tn_rl_bid *bid, const struct tn_rl_round *round)
@@ -124,7 +124,7 @@ static void fail_bid(struct tn_rl_bid *bid, const struct tn_rl_round *round)
 
     bid->req = NULL;
     if (req != NULL)
-        tn_rl_finish(req, code, why);
+        tn_req_finish(req, code, why);
 }
 
 static void check_later(struct tn_rl_store *store, struct tn_rl_bid *bid)
@@ -425,7 +425,7 @@ static void answer_release(struct tn_rl_round *round, enum tn_answer answer)
     round->req = NULL;
     (void)tn_rl_read(round, &req->record);
     req->answer = answer;
-    tn_rl_finish(req, 0, "");
+    tn_req_finish(req, 0, "");
 }
 
 /* A vote that was not confirmed has another token: of our own term it counts as given back, and is
@@ -454,7 +454,7 @@ static void judge_release(struct tn_rl_round *round)
         int code = tn_rl_blame(round, why);
         round->over = true;
         round->req = NULL;
-        tn_rl_finish(req, code, why);
+        tn_req_finish(req, code, why);
     }
 }
 

@@ -182,7 +182,7 @@ void tn_rd_hear(struct tn_rd_store *store, struct tn_resp_word channel, struct t
 {
     size_t skip = strlen(store->url.channel);
 
-    if (store->closing || channel.len < skip + 2)
+    if (store->base.closing || channel.len < skip + 2)
         return;
     struct tn_resp_word of = { channel.bytes + skip + 2, channel.len - (uint32_t)skip - 2 };
     if (channel.bytes[skip] == 'n') {
@@ -229,7 +229,7 @@ static void hear_timer(uv_timer_t *timer)
 {
     struct tn_rd_store *store = timer->data;
 
-    if (store->closing)
+    if (store->base.closing)
         return;
     if (!store->ticking && store->conn.link.ready) {
         store->ticking = true;
@@ -241,18 +241,15 @@ static void hear_timer(uv_timer_t *timer)
 
 static void set_timer(struct tn_rd_store *store)
 {
-    tenure_ns now = tn_rd_now(store);
     tenure_ns at = TN_NEVER;
 
     if (store->watched > 0)
         at = store->conn.link.stream.heard_at + KEEP_EVERY;
     if (store->waits || store->watched > 0)
         at = store->due_at < at ? store->due_at : at;
-    if (at == TN_NEVER || store->ticking || !store->conn.link.ready)
-        (void)uv_timer_stop(&store->timer);
-    else
-        (void)uv_timer_start(&store->timer, hear_timer,
-                             at > now ? (uint64_t)((at - now) / TN_MS(1)) + 1 : 1, 0);
+    if (store->ticking || !store->conn.link.ready)
+        at = TN_NEVER;
+    tn_store_wake_at(&store->base, &store->timer, hear_timer, at);
 }
 
 void tn_rd_hear_due(struct tn_rd_store *store, struct tn_resp_word word)

@@ -17,7 +17,7 @@
 #include "base/time.h"
 #include "base/token.h"
 #include "runtime/resp_link.h"
-#include "runtime/store.h"
+#include "runtime/store_frame.h"
 #include "runtime/tls.h"
 #include "wire/resp.h"
 
@@ -101,24 +101,15 @@ enum tn_rd_job {
     TN_RD_LISTEN, /* Not the script: a subscription begins or ends. */
 };
 
-typedef void tn_rd_listed(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                          const char *error);
-
-typedef void tn_rd_clock_read(void *arg, int status, tenure_ns clock, const char *error);
-typedef void tn_rd_forgotten(void *arg, int status, const char *error);
-
 /* A call of the script that waits or is on its way. */
 struct tn_rd_call {
     struct tn_resp_call base;
     struct tn_rd_store *store;
     enum tn_rd_job job;
-    struct tn_store_req *req; /* STEP. */
-    tn_rd_listed *listed;     /* LIST. */
-    tn_rd_clock_read *read;   /* CLOCK. */
-    tn_rd_forgotten *forgotten;
-    void *arg;
-    struct tn_secret session; /* LOOK: its hash. */
-    bool whole;               /* The script goes with it: the server has forgotten it. */
+    struct tn_store_req *req;    /* STEP. */
+    struct tn_store_query query; /* LIST, CLOCK, FORGET. */
+    struct tn_secret session;    /* LOOK: its hash. */
+    bool whole;                  /* The script goes with it: the server has forgotten it. */
     char name[TN_NAME_MAX + 1];
 };
 
@@ -152,10 +143,8 @@ struct tn_rd_store {
     uv_idle_t idle;   /* For requests that are refused as they come. */
     unsigned handles;
     bool node; /* Of Redlock: every request is a struct tn_rd_req. */
-    bool closing, shut;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
-    struct tn_store_req *faulty, **faulty_end;
+    bool shut;
+    struct tn_req_list faulty;
     /* news.c */
     struct tn_rd_own *owns;
     struct tn_rd_watch *watches[TN_RD_BUCKETS];
@@ -177,10 +166,9 @@ void tn_rd_hex(char buf[TN_RD_HEX + 1], const struct tn_secret *hash);
 bool tn_rd_unhex(struct tn_resp_word word, struct tn_secret *ret_hash);
 
 /* One server, or what Sentinel says is one. */
-TENURE_MUST_USE int tn_rd_open(const struct tn_store_open *how, const struct tn_rd_url *url,
-                               bool node, struct tn_store **ret_store, struct tn_text *reterr);
-const char *tn_rd_find_fault(const struct tn_op *op);
-bool tn_rd_is_named(const struct tn_op *op);
+TENURE_MUST_USE int tn_rd_open(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                               const struct tn_rd_url *url, bool node, struct tn_store **ret_store,
+                               struct tn_text *reterr);
 
 /* --- news.c --------------------------------------------------------------------------------- */
 

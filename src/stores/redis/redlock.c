@@ -12,7 +12,6 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "core/plan.h"
-#include "runtime/random.h"
 #include "stores/redis/redis.h"
 
 /* Whole milliseconds at a node, and a little more for what a wall clock does between two readings;
@@ -36,14 +35,6 @@ unsigned tn_rl_count(uint32_t mask)
 bool tn_rl_is_majority(const struct tn_rl_store *store, uint32_t mask)
 {
     return tn_rl_count(mask) >= store->majority;
-}
-
-void tn_rl_finish(struct tn_store_req *req, int status, const char *why)
-{
-    req->status = status;
-    if (status != 0)
-        (void)snprintf(req->error, sizeof req->error, "%s", why);
-    req->done(req);
 }
 
 /* --- Rounds --------------------------------------------------------------------------------- */
@@ -159,7 +150,7 @@ int tn_rl_blame(const struct tn_rl_round *round, char why[200])
         if (round->votes[i].done && req->status != 0 && (failed == NULL || is_final(req->status)))
             failed = req;
     }
-    if (store->closing) {
+    if (store->base.closing) {
         (void)snprintf(why, 200, "the store is closed");
         return TENURE_E_CLOSED;
     }
@@ -184,7 +175,7 @@ static void answer(struct tn_rl_round *round, enum tn_answer said)
     if (req == NULL)
         return;
     req->answer = said;
-    tn_rl_finish(req, 0, "");
+    tn_req_finish(req, 0, "");
 }
 
 static void fail_round(struct tn_rl_round *round)
@@ -196,7 +187,7 @@ static void fail_round(struct tn_rl_round *round)
     round->over = true;
     round->req = NULL;
     if (req != NULL)
-        tn_rl_finish(req, code, why);
+        tn_req_finish(req, code, why);
 }
 
 /* Once a majority says the same, or nobody is left to ask. */
@@ -305,8 +296,6 @@ static void count_renewal(struct tn_rl_round *round)
     if (round->req != NULL) {
         round->req->ttl = vote->req.base.ttl;
         round->req->held = vote->req.sure;
-        round->req->seen = round->op.seen;
-        round->req->more = false;
     }
     answer(round, TN_ANSWER_OK);
 }
@@ -319,7 +308,7 @@ static void heal(struct tn_rl_round *round)
     uint32_t good = agreeing(round, &vote);
     uint32_t others = tn_rl_said(round, TN_ANSWER_OK) & ~good;
 
-    for (unsigned i = 0; i < round->store->count && !round->store->closing; i++)
+    for (unsigned i = 0; i < round->store->count && !round->store->base.closing; i++)
         if ((others & 1U << i) != 0)
             tn_rl_bids_heal(round->store, &session, 1U << i);
 }
@@ -545,7 +534,7 @@ static void heard_watch(struct tn_rl_round *round, struct tn_rl_vote *vote)
     struct tn_store_record record;
 
     (void)vote;
-    if (round->over || store->closing || watch == NULL)
+    if (round->over || store->base.closing || watch == NULL)
         return;
     bool known = tn_rl_read(round, &record);
     if (!known && round->answered < round->asked)
@@ -601,7 +590,7 @@ static void node_granted(void *arg, const char *name, const struct tn_secret *ha
 {
     struct tn_rl_node *node = arg;
 
-    if (!node->store->closing)
+    if (!node->store->base.closing)
         tn_rl_hear_vote(node->store, 1U << node->number, name, hash, token);
 }
 
@@ -611,7 +600,7 @@ static void node_changed(void *arg, const char *name, const struct tn_store_reco
     struct tn_rl_watch *watch = *find_watch(node->store, name);
 
     (void)record;
-    if (watch != NULL && !node->store->closing)
+    if (watch != NULL && !node->store->base.closing)
         read_watch(node->store, watch);
 }
 
@@ -620,7 +609,7 @@ static void node_revoked(void *arg, const char *name, uint64_t token)
     struct tn_rl_node *node = arg;
 
     (void)token;
-    if (!node->store->closing)
+    if (!node->store->base.closing)
         tn_rl_hear_revoked(node->store, name);
 }
 
@@ -628,7 +617,7 @@ static void node_revoked(void *arg, const char *name, uint64_t token)
 
 struct listing {
     struct tn_rl_store *store;
-    tn_rd_listed *done;
+    tn_store_listed *done;
     void *arg;
     struct tn_store_lease *leases; /* Of all nodes. */
     size_t count;
@@ -710,14 +699,14 @@ static void node_listed(void *arg, int status, struct tn_store_lease *leases, si
         }
         free(leases);
     } else if (list->status == 0) {
-        list->status = list->store->closing ? TENURE_E_CLOSED : status;
+        list->status = list->store->base.closing ? TENURE_E_CLOSED : status;
         (void)snprintf(list->error, sizeof list->error, "%s", error != NULL ? error : "");
     }
     if (--list->left == 0)
         finish_list(list);
 }
 
-static void list_names(struct tn_store *base, const char *prefix, tn_rd_listed *done, void *arg)
+static void list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct tn_rl_store *store = (struct tn_rl_store *)base;
     struct listing *list = calloc(1, sizeof *list);
@@ -736,19 +725,17 @@ static void list_names(struct tn_store *base, const char *prefix, tn_rd_listed *
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_rl_store *store = (struct tn_rl_store *)base;
-    const char *fault = tn_rd_find_fault(&req->op);
+    const char *fault = tn_op_fault(&req->op);
     struct tn_rl_round *round;
 
-    req->status = 0;
-    req->error[0] = '\0';
-    req->record = (struct tn_store_record) { .held = false };
+    tn_req_init(req);
     if (fault == NULL && req->op.kind > TN_OP_REVOKE)
         fault = "redlock: no such operation";
     if (fault != NULL) {
         tn_rl_fault(store, req, TENURE_E_INVALID, fault);
         return;
     }
-    if (store->closing) {
+    if (store->base.closing) {
         tn_rl_fault(store, req, TENURE_E_CLOSED, "the store is closed");
         return;
     }
@@ -772,23 +759,9 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
     }
 }
 
-static void flush_faulty(struct tn_rl_store *store)
-{
-    struct tn_store_req *req;
-
-    while ((req = store->faulty) != NULL) {
-        store->faulty = req->next;
-        if (store->faulty == NULL)
-            store->faulty_end = &store->faulty;
-        req->done(req);
-    }
-}
-
 static void handle_closed(uv_handle_t *handle)
 {
     struct tn_rl_store *store = handle->data;
-    void (*closed)(void *arg) = store->on_closed;
-    void *arg = store->closed_arg;
 
     if (--store->handles > 0)
         return;
@@ -805,8 +778,7 @@ static void handle_closed(uv_handle_t *handle)
             free(watch);
         }
     }
-    free(store);
-    closed(arg);
+    tn_store_gone(&store->base);
 }
 
 static void node_closed(void *arg)
@@ -815,7 +787,7 @@ static void node_closed(void *arg)
 
     if (--store->open_nodes > 0)
         return;
-    flush_faulty(store);
+    tn_req_finish_all(&store->faulty);
     uv_close((uv_handle_t *)&store->timer, handle_closed);
     uv_close((uv_handle_t *)&store->idle, handle_closed);
 }
@@ -825,8 +797,8 @@ static void run_idle(uv_idle_t *idle)
     struct tn_rl_store *store = idle->data;
 
     (void)uv_idle_stop(idle);
-    flush_faulty(store);
-    if (!store->closing || store->shut)
+    tn_req_finish_all(&store->faulty);
+    if (!store->base.closing || store->shut)
         return;
     store->shut = true;
     for (unsigned i = 0; i < store->count; i++)
@@ -835,11 +807,8 @@ static void run_idle(uv_idle_t *idle)
 
 void tn_rl_fault(struct tn_rl_store *store, struct tn_store_req *req, int status, const char *why)
 {
-    req->status = status;
-    (void)snprintf(req->error, sizeof req->error, "%s", why);
-    req->next = NULL;
-    *store->faulty_end = req;
-    store->faulty_end = &req->next;
+    tn_req_fail(req, status, why);
+    tn_req_add(&store->faulty, req);
     (void)uv_idle_start(&store->idle, run_idle);
 }
 
@@ -847,7 +816,7 @@ static void hear_timer(uv_timer_t *timer)
 {
     struct tn_rl_store *store = timer->data;
 
-    if (store->closing)
+    if (store->base.closing)
         return;
     tn_rl_bids_check(store, tn_rl_now(store));
     tn_rl_arm(store);
@@ -855,23 +824,15 @@ static void hear_timer(uv_timer_t *timer)
 
 void tn_rl_arm(struct tn_rl_store *store)
 {
-    tenure_ns at = tn_rl_bids_check_at(store);
-    tenure_ns now = tn_rl_now(store);
-
-    if (at == TN_NEVER || store->closing)
-        (void)uv_timer_stop(&store->timer);
-    else
-        (void)uv_timer_start(&store->timer, hear_timer,
-                             at > now ? (uint64_t)((at - now) / TN_MS(1)) + 1 : 1, 0);
+    tn_store_wake_at(&store->base, &store->timer, hear_timer,
+                     store->base.closing ? TN_NEVER : tn_rl_bids_check_at(store));
 }
 
 static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
 {
     struct tn_rl_store *store = (struct tn_rl_store *)base;
 
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     (void)uv_timer_stop(&store->timer);
     (void)uv_idle_start(&store->idle, run_idle);
 }
@@ -887,11 +848,6 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
         if (ret_facts->warning[0] != '\0')
             return;
     }
-}
-
-static void ignore_closed(void *arg)
-{
-    (void)arg;
 }
 
 /* A store of redis: for each; false: @reterr says why, and none is left. */
@@ -912,32 +868,23 @@ static int open_nodes(struct tn_rl_store *store, struct tn_text *reterr)
         /* So that what some nodes did not answer can still be told in time. */
         how.patience = how.patience / 2;
         url.net.endpoints[0] = store->url.net.endpoints[i];
-        rc = tn_rd_open(&how, &url, true, &node->redis, reterr);
+        rc = tn_rd_open(&tn_redis_store_ops, &how, &url, true, &node->redis, reterr);
         if (rc == 0)
             store->count = i + 1;
     }
     for (unsigned i = 0; rc < 0 && i < store->count; i++)
-        store->nodes[i].redis->ops->close(store->nodes[i].redis, ignore_closed, NULL);
+        store->nodes[i].redis->ops->close(store->nodes[i].redis, NULL, NULL);
     return rc;
 }
 
-static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *how,
-                   struct tn_store **ret_store, struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct tn_rl_store *store = calloc(1, sizeof *store);
-    struct tn_secret seed;
-    uint64_t word;
+    struct tn_rl_store *store = tn_store_new(sizeof *store, ops, how, reterr);
 
-    if (store == NULL || tn_random_secret(&seed) < 0) {
-        tn_text_add(reterr, "out of memory");
-        free(store);
+    if (store == NULL)
         return TENURE_E_NOMEM;
-    }
-    memcpy(&word, &seed, sizeof word);
-    tn_prng_seed(&store->prng, word);
-    store->base.ops = ops;
-    store->base.how = *how;
-    store->faulty_end = &store->faulty;
+    tn_prng_seed(&store->prng, store->base.seeds[0]);
     int rc = tn_rd_url_parse(ops->scheme, how->rest, &store->url, reterr);
     if (rc == 0)
         rc = open_nodes(store, reterr);
@@ -955,22 +902,10 @@ static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *h
     return 0;
 }
 
-static int open_redlock(const struct tn_store_open *how, struct tn_store **ret_store,
-                        struct tn_text *reterr)
-{
-    return open_as(&tn_redlock_store_ops, how, ret_store, reterr);
-}
-
-static int open_redlocks(const struct tn_store_open *how, struct tn_store **ret_store,
-                         struct tn_text *reterr)
-{
-    return open_as(&tn_redlocks_store_ops, how, ret_store, reterr);
-}
-
-#define OPS(scheme_, open_)                                                                      \
+#define OPS(scheme_)                                                                             \
     {                                                                                            \
         .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,       \
-        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = (open_),           \
+        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,        \
         .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,         \
         .facts = tell_facts,                                                                     \
         .class_why = "a server that restarts without its data votes twice, and all trust their " \
@@ -978,5 +913,5 @@ static int open_redlocks(const struct tn_store_open *how, struct tn_store **ret_
         .clock_why = "each server has its own"                                                   \
     }
 
-const struct tn_store_ops tn_redlock_store_ops = OPS("redlock", open_redlock);
-const struct tn_store_ops tn_redlocks_store_ops = OPS("redlocks", open_redlocks);
+const struct tn_store_ops tn_redlock_store_ops = OPS("redlock");
+const struct tn_store_ops tn_redlocks_store_ops = OPS("redlocks");

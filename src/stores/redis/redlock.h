@@ -103,10 +103,8 @@ struct tn_rl_store {
     uv_timer_t timer;
     uv_idle_t idle;
     unsigned handles, open_nodes; /* That are not closed yet. */
-    bool closing, shut;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
-    struct tn_store_req *faulty, **faulty_end;
+    bool shut;
+    struct tn_req_list faulty;
     struct tn_rl_session *sessions;
     struct tn_rl_bid *bids[TN_RD_BUCKETS];
     struct tn_rl_watch *watches[TN_RD_BUCKETS];
@@ -128,7 +126,6 @@ uint32_t tn_rl_said(const struct tn_rl_round *round, enum tn_answer answer);
 uint32_t tn_rl_silent(const struct tn_rl_round *round);
 /* Too few have answered: why, and the code of it. */
 int tn_rl_blame(const struct tn_rl_round *round, char why[200]);
-void tn_rl_finish(struct tn_store_req *req, int status, const char *why);
 /* Who has most votes for the name by the answers of @round, and at which nodes; 0: nobody has any,
  * and @ret_record is left alone. */
 uint32_t tn_rl_holder(const struct tn_rl_round *round, bool sure,

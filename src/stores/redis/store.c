@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "base/sha256.h"
 #include "core/plan.h"
-#include "runtime/random.h"
 #include "stores/redis/lease.h"
 #include "stores/redis/private.h"
 
@@ -108,7 +107,7 @@ static void add_op(struct line *line, const struct tn_op *op, bool node)
         [TN_OP_REVOKE] = "revoke",   [TN_OP_RAISE] = "confirm",
     };
     bool proves = op->kind != TN_OP_READ && op->kind != TN_OP_REVOKE;
-    bool named = tn_rd_is_named(op);
+    bool named = tn_op_is_named(op);
     struct tn_secret session, term;
 
     line->words[4] = tn_resp_word_of(steps[op->kind]);
@@ -142,18 +141,22 @@ static void send_call(struct tn_rd_call *call)
     struct tn_rd_store *store = call->store;
     struct line line = { .count = 0 };
 
-    add(&line, call->whole ? "EVAL" : "EVALSHA");
-    add(&line, call->whole ? tn_lease : TN_LEASE_SHA);
-    add(&line, "1");
-    add(&line, store->url.base);
-    add(&line, steps[call->job]);
-    add(&line, store->url.channel);
+    if (call->job == TN_RD_CLOCK) {
+        add(&line, "TIME");
+    } else {
+        add(&line, call->whole ? "EVAL" : "EVALSHA");
+        add(&line, call->whole ? tn_lease : TN_LEASE_SHA);
+        add(&line, "1");
+        add(&line, store->url.base);
+        add(&line, steps[call->job]);
+        add(&line, store->url.channel);
+    }
     if (call->job == TN_RD_STEP) {
         add_op(&line, &call->req->op, store->node);
     } else if (call->job == TN_RD_LOOK) {
         tn_rd_hex(line.session, &call->session);
         add(&line, line.session);
-    } else if (call->job != TN_RD_TICK) {
+    } else if (call->job != TN_RD_TICK && call->job != TN_RD_CLOCK) {
         add(&line, call->name);
     }
     if (tn_resp_link_send(&store->conn.link, &call->base, line.words, line.count) < 0)
@@ -207,50 +210,16 @@ void tn_rd_listen(struct tn_rd_store *store, bool on, const char *kind, const ch
 
 /* --- Answers -------------------------------------------------------------------------------- */
 
-static void finish(struct tn_store_req *req, int status, const char *why)
-{
-    req->status = status;
-    if (status != 0)
-        (void)snprintf(req->error, sizeof req->error, "%s", why);
-    req->done(req);
-}
-
 /* The call came to nothing. */
 static void fail_call(struct tn_rd_call *call, int status, const char *why)
 {
     if (call->req != NULL)
-        finish(call->req, status, why);
-    else if (call->listed != NULL)
-        call->listed(call->arg, status, NULL, 0, why);
-    else if (call->forgotten != NULL)
-        call->forgotten(call->arg, status, why);
-    else if (call->read != NULL)
-        call->read(call->arg, status, 0, why);
+        tn_req_finish(call->req, status, why);
+    else
+        tn_query_fail(&call->query, status, why);
     if (call->job == TN_RD_TICK)
         tn_rd_ticked(call->store);
     free(call);
-}
-
-static bool read_answer(struct tn_resp_word word, enum tn_answer *ret_answer)
-{
-    static const struct {
-        const char *word;
-        enum tn_answer answer;
-    } words[] = {
-        { "ok", TN_ANSWER_OK },         { "granted", TN_ANSWER_GRANTED },
-        { "queued", TN_ANSWER_QUEUED }, { "held", TN_ANSWER_HELD },
-        { "free", TN_ANSWER_FREE },     { "released", TN_ANSWER_RELEASED },
-        { "stale", TN_ANSWER_STALE },   { "denied", TN_ANSWER_DENIED },
-        { "gone", TN_ANSWER_GONE },     { "full", TN_ANSWER_FULL },
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (tn_rd_is(word, words[i].word)) {
-            *ret_answer = words[i].answer;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* OPEN, RENEW: held, ttl, sure, digest, and then token and name of each lease that is revoked. */
@@ -264,8 +233,6 @@ static void answer_session(struct tn_rd_store *store, struct tn_store_req *req,
     req->ttl = TN_MS(1) * (tenure_ns)tn_rd_number(tn_rd_next(reply));
     if (req->op.kind == TN_OP_OPEN && req->ttl > req->op.ttl)
         req->ttl = req->op.ttl; /* It was rounded up. */
-    req->seen = req->op.seen;
-    req->more = false;
     uint64_t sure = tn_rd_number(tn_rd_next(reply));
     uint64_t digest = tn_rd_number(tn_rd_next(reply));
     if (store->node) {
@@ -273,7 +240,7 @@ static void answer_session(struct tn_rd_store *store, struct tn_store_req *req,
         node->digest = digest;
     }
     /* Revocations are heard of before the renewal counts. */
-    while (reply->left >= 2 && !store->closing) {
+    while (reply->left >= 2 && !store->base.closing) {
         struct tn_resp_word token = tn_rd_next(reply);
         struct tn_resp_word name = tn_rd_next(reply);
         char text[TN_NAME_MAX + 1];
@@ -292,7 +259,7 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
     struct tn_resp_word parts[7];
     struct tn_secret hash;
 
-    if (!read_answer(word, &req->answer)) {
+    if (!tn_answer_parse(word.bytes, word.len, &req->answer)) {
         fail_call(call, TENURE_E_DAMAGED, "redis: the script gives answers that are not known");
         return;
     }
@@ -300,7 +267,7 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
     tn_secret_hash(&req->op.session, 's', &hash);
     if (req->answer == TN_ANSWER_GONE || req->op.kind == TN_OP_CLOSE)
         tn_rd_own_drop(store, &hash);
-    if (tn_rd_is_named(&req->op)) {
+    if (tn_op_is_named(&req->op)) {
         for (int i = 0; i < 7; i++)
             parts[i] = tn_rd_next(reply);
         tn_rd_record(parts, &req->record);
@@ -311,7 +278,7 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
     } else if (req->answer == TN_ANSWER_OK && req->op.kind != TN_OP_CLOSE) {
         answer_session(store, req, reply);
     }
-    finish(req, 0, "");
+    tn_req_finish(req, 0, "");
 }
 
 static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
@@ -327,8 +294,10 @@ static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
         (void)snprintf(leases[i].name, sizeof leases[i].name, "%.*s", (int)name.len, name.bytes);
         tn_rd_record(parts, &leases[i].record);
     }
-    call->listed(call->arg, leases != NULL ? 0 : TENURE_E_NOMEM, leases, leases != NULL ? count : 0,
-                 leases != NULL ? NULL : "out of memory");
+    if (leases != NULL)
+        call->query.listed(call->query.arg, 0, leases, count, NULL);
+    else
+        tn_query_fail(&call->query, TENURE_E_NOMEM, "out of memory");
     free(call);
 }
 
@@ -348,14 +317,14 @@ static void answer_call(struct tn_rd_call *call)
         answer_list(call, &reply);
         return;
     }
-    if (job == TN_RD_LOOK && !store->closing)
+    if (job == TN_RD_LOOK && !store->base.closing)
         tn_rd_hear_look(store, &reply);
-    else if (job == TN_RD_WATCH && !store->closing)
+    else if (job == TN_RD_WATCH && !store->base.closing)
         tn_rd_hear_read(store, call->name, &reply);
     else if (job == TN_RD_TICK)
         tn_rd_ticked(store);
     else if (job == TN_RD_FORGET)
-        call->forgotten(call->arg, 0, NULL);
+        call->query.forgotten(call->query.arg, 0, NULL);
     free(call);
 }
 
@@ -365,7 +334,7 @@ static void answer_clock(struct tn_rd_call *call)
     tenure_ns seconds = (tenure_ns)tn_rd_number(tn_rd_next(&reply));
     tenure_ns micros = (tenure_ns)tn_rd_number(tn_rd_next(&reply));
 
-    call->read(call->arg, 0, TN_SEC(seconds) + micros * 1000, NULL);
+    call->query.clocked(call->query.arg, 0, TN_SEC(seconds) + micros * 1000, NULL);
     free(call);
 }
 
@@ -429,56 +398,22 @@ static void call_done(struct tn_resp_call *base)
 
 /* --- The interface -------------------------------------------------------------------------- */
 
-bool tn_rd_is_named(const struct tn_op *op)
-{
-    return op->kind >= TN_OP_ACQUIRE && op->kind <= TN_OP_RAISE;
-}
-
-const char *tn_rd_find_fault(const struct tn_op *op)
-{
-    const char *reason = NULL;
-
-    if (op->label_len > TN_LABEL_MAX)
-        return "the label is too long";
-    if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
-        return "the TTL is out of range";
-    if (tn_rd_is_named(op) && tn_name_check(op->name, op->name_len, &reason) < 0)
-        return reason;
-    return NULL;
-}
-
 static void handle_closed(uv_handle_t *handle)
 {
     struct tn_rd_store *store = handle->data;
-    void (*closed)(void *arg) = store->on_closed;
-    void *arg = store->closed_arg;
 
     if (--store->handles > 0)
         return;
     tn_rd_news_done(store);
     tn_tls_context_free(store->conn.tls);
-    free(store);
-    if (closed != NULL)
-        closed(arg);
-}
-
-static void flush_faulty(struct tn_rd_store *store)
-{
-    struct tn_store_req *req;
-
-    while ((req = store->faulty) != NULL) {
-        store->faulty = req->next;
-        if (store->faulty == NULL)
-            store->faulty_end = &store->faulty;
-        req->done(req);
-    }
+    tn_store_gone(&store->base);
 }
 
 static void link_closed(void *arg)
 {
     struct tn_rd_store *store = arg;
 
-    flush_faulty(store);
+    tn_req_finish_all(&store->faulty);
     uv_close((uv_handle_t *)&store->timer, handle_closed);
     uv_close((uv_handle_t *)&store->idle, handle_closed);
 }
@@ -489,8 +424,8 @@ static void run_idle(uv_idle_t *idle)
     struct tn_rd_store *store = idle->data;
 
     (void)uv_idle_stop(idle);
-    flush_faulty(store);
-    if (store->closing && !store->shut) {
+    tn_req_finish_all(&store->faulty);
+    if (store->base.closing && !store->shut) {
         store->shut = true;
         tn_resp_link_close(&store->conn.link, link_closed);
     }
@@ -499,25 +434,21 @@ static void run_idle(uv_idle_t *idle)
 static void submit_faulty(struct tn_rd_store *store, struct tn_store_req *req, int status,
                           const char *why)
 {
-    req->status = status;
-    (void)snprintf(req->error, sizeof req->error, "%s", why);
-    req->next = NULL;
-    *store->faulty_end = req;
-    store->faulty_end = &req->next;
+    tn_req_fail(req, status, why);
+    tn_req_add(&store->faulty, req);
     (void)uv_idle_start(&store->idle, run_idle);
 }
 
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_rd_store *store = (struct tn_rd_store *)base;
-    const char *fault = tn_rd_find_fault(&req->op);
+    const char *fault = tn_op_fault(&req->op);
     struct tn_secret hash;
 
-    req->status = 0;
-    req->error[0] = '\0';
+    tn_req_init(req);
     if (fault == NULL && req->op.kind > (store->node ? TN_OP_RAISE : TN_OP_REVOKE))
         fault = "redis: no such operation";
-    if (fault != NULL || store->closing) {
+    if (fault != NULL || store->base.closing) {
         submit_faulty(store, req, fault != NULL ? TENURE_E_INVALID : TENURE_E_CLOSED,
                       fault != NULL ? fault : "the store is closed");
         return;
@@ -543,51 +474,34 @@ static int watch_name(struct tn_store *base, const char *name, bool on)
     return tn_rd_watch(store, name, on);
 }
 
-static void list_names(struct tn_store *base, const char *prefix, tn_rd_listed *done, void *arg)
+static void ask(struct tn_store *base, enum tn_rd_job job, const char *prefix,
+                const struct tn_store_query *query)
 {
     struct tn_rd_store *store = (struct tn_rd_store *)base;
-    struct tn_rd_call *call = new_call(store, TN_RD_LIST);
+    struct tn_rd_call *call = new_call(store, job);
 
     if (call == NULL) {
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+        tn_query_fail(query, TENURE_E_NOMEM, "out of memory");
         return;
     }
+    call->query = *query;
     (void)snprintf(call->name, sizeof call->name, "%s", prefix);
-    call->listed = done;
-    call->arg = arg;
     send_call(call);
 }
 
-static void read_clock(struct tn_store *base, tn_rd_clock_read *done, void *arg)
+static void list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
-    struct tn_rd_store *store = (struct tn_rd_store *)base;
-    struct tn_rd_call *call = new_call(store, TN_RD_CLOCK);
-    const struct tn_resp_word words[] = { tn_resp_word_of("TIME") };
-
-    if (call == NULL) {
-        done(arg, TENURE_E_NOMEM, 0, "out of memory");
-        return;
-    }
-    call->read = done;
-    call->arg = arg;
-    if (tn_resp_link_send(&store->conn.link, &call->base, words, 1) < 0)
-        call_done(&call->base);
+    ask(base, TN_RD_LIST, prefix, &(struct tn_store_query) { .listed = done, .arg = arg });
 }
 
-static void forget_names(struct tn_store *base, const char *prefix, tn_rd_forgotten *done,
-                         void *arg)
+static void read_clock(struct tn_store *base, tn_store_clocked *done, void *arg)
 {
-    struct tn_rd_store *store = (struct tn_rd_store *)base;
-    struct tn_rd_call *call = new_call(store, TN_RD_FORGET);
+    ask(base, TN_RD_CLOCK, "", &(struct tn_store_query) { .clocked = done, .arg = arg });
+}
 
-    if (call == NULL) {
-        done(arg, TENURE_E_NOMEM, "out of memory");
-        return;
-    }
-    (void)snprintf(call->name, sizeof call->name, "%s", prefix);
-    call->forgotten = done;
-    call->arg = arg;
-    send_call(call);
+static void forget_names(struct tn_store *base, const char *prefix, tn_store_done *done, void *arg)
+{
+    ask(base, TN_RD_FORGET, prefix, &(struct tn_store_query) { .forgotten = done, .arg = arg });
 }
 
 /* --- Its life ------------------------------------------------------------------------------- */
@@ -596,9 +510,7 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct tn_rd_store *store = (struct tn_rd_store *)base;
 
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     (void)uv_timer_stop(&store->timer);
     (void)uv_idle_start(&store->idle, run_idle);
 }
@@ -613,28 +525,19 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
                                        : "";
 }
 
-/* The operations are those of redis:, unless the caller sets others. */
-int tn_rd_open(const struct tn_store_open *how, const struct tn_rd_url *url, bool node,
-               struct tn_store **ret_store, struct tn_text *reterr)
+int tn_rd_open(const struct tn_store_ops *ops, const struct tn_store_open *how,
+               const struct tn_rd_url *url, bool node, struct tn_store **ret_store,
+               struct tn_text *reterr)
 {
-    struct tn_rd_store *store = calloc(1, sizeof *store);
-    struct tn_secret seed;
-    uint64_t words[2];
+    struct tn_rd_store *store = tn_store_new(sizeof *store, ops, how, reterr);
 
-    if (store == NULL || tn_random_secret(&seed) < 0) {
-        tn_text_add(reterr, "out of memory");
-        free(store);
+    if (store == NULL)
         return TENURE_E_NOMEM;
-    }
-    memcpy(words, &seed, sizeof words);
-    tn_prng_seed(&store->prng, words[0]);
-    store->base.ops = &tn_redis_store_ops;
-    store->base.how = *how;
+    tn_prng_seed(&store->prng, store->base.seeds[0]);
     store->url = *url;
     store->node = node;
-    store->faulty_end = &store->faulty;
     store->due_at = TN_NEVER;
-    int rc = tn_rd_conn_init(store, words[1], reterr);
+    int rc = tn_rd_conn_init(store, store->base.seeds[1], reterr);
     if (rc < 0) {
         tn_tls_context_free(store->conn.tls);
         free(store);
@@ -648,8 +551,8 @@ int tn_rd_open(const struct tn_store_open *how, const struct tn_rd_url *url, boo
     return 0;
 }
 
-static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *how,
-                   struct tn_store **ret_store, struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
     struct tn_rd_url *url = calloc(1, sizeof *url);
     int rc = TENURE_E_NOMEM;
@@ -659,39 +562,19 @@ static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *h
     else
         tn_text_add(reterr, "out of memory");
     if (rc == 0)
-        rc = tn_rd_open(how, url, false, ret_store, reterr);
-    if (rc == 0)
-        (*ret_store)->ops = ops;
+        rc = tn_rd_open(ops, how, url, false, ret_store, reterr);
     free(url);
     return rc;
 }
 
-static int open_redis(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
-{
-    return open_as(&tn_redis_store_ops, how, ret_store, reterr);
-}
-
-static int open_rediss(const struct tn_store_open *how, struct tn_store **ret_store,
-                       struct tn_text *reterr)
-{
-    return open_as(&tn_rediss_store_ops, how, ret_store, reterr);
-}
-
-static int open_unix(const struct tn_store_open *how, struct tn_store **ret_store,
-                     struct tn_text *reterr)
-{
-    return open_as(&tn_redis_unix_store_ops, how, ret_store, reterr);
-}
-
-#define OPS(scheme_, open_)                                                                     \
+#define OPS(scheme_)                                                                            \
     {                                                                                           \
         .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,      \
-        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = (open_),          \
+        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,       \
         .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,        \
         .facts = tell_facts, .class_why = WHY, .read_clock = read_clock, .forget = forget_names \
     }
 
-const struct tn_store_ops tn_redis_store_ops = OPS("redis", open_redis);
-const struct tn_store_ops tn_rediss_store_ops = OPS("rediss", open_rediss);
-const struct tn_store_ops tn_redis_unix_store_ops = OPS("redis+unix", open_unix);
+const struct tn_store_ops tn_redis_store_ops = OPS("redis");
+const struct tn_store_ops tn_rediss_store_ops = OPS("rediss");
+const struct tn_store_ops tn_redis_unix_store_ops = OPS("redis+unix");

@@ -181,7 +181,7 @@ static void looked(struct tn_resp_call *call)
     if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
         tn_reply_lease(&reply, &lease);
         tn_tenured_note_token(store, lease.record.token);
-        if (!reply.bad && name->watchers > 0 && !store->closing)
+        if (!reply.bad && name->watchers > 0 && !store->base.closing)
             store->base.how.host->changed(store->base.how.arg, name->name, &lease.record);
     }
     if (again && call->status == 0 && name->watchers > 0 && store->link.ready)
@@ -295,7 +295,7 @@ static void queued_again(struct tn_resp_call *call)
     if (tn_resp_begins(&word, "queued"))
         goto out;
     bool waited = tn_tenured_forget_place(store, name->name, (uint32_t)strlen(name->name), &hash);
-    if (waited && tn_resp_begins(&word, "granted") && !store->closing) {
+    if (waited && tn_resp_begins(&word, "granted") && !store->base.closing) {
         uint64_t token = tn_reply_u64(&reply);
         tn_tenured_note_token(store, token);
         store->base.how.host->granted(store->base.how.arg, name->name, &hash, token);
@@ -389,7 +389,7 @@ static void pushed(void *arg, const char *frame, size_t len)
     struct tn_tenured *store = arg;
     struct tn_reply reply = tn_reply_of(frame, len);
 
-    if (store->closing)
+    if (store->base.closing)
         return;
     (void)tn_reply_list(&reply);
     struct tn_resp_value kind = tn_reply_next(&reply);

@@ -17,7 +17,7 @@
 
 #include "base/hash.h"
 #include "runtime/resp_link.h"
-#include "runtime/store.h"
+#include "runtime/store_frame.h"
 #include "stores/tenured/tenured.h"
 
 enum { TN_TENURED_BUCKETS = 4096, TN_TENURED_WORDS = 16 };
@@ -62,14 +62,12 @@ struct tn_tenured {
     struct tn_secret nobody; /* Stands for a secret that is none. */
     struct tn_tenured_session *sessions;
     struct tn_tenured_name *names[TN_TENURED_BUCKETS];
-    uint64_t saw;                              /* The highest token that this daemon ever told. */
-    char version[32];                          /* Of the daemon; empty: not known yet. */
-    _Atomic bool unbindable;                   /* The daemon cannot watch this process. */
-    struct tn_store_req *failed, **failed_end; /* Ended already; told as soon as the loop comes. */
+    uint64_t saw;              /* The highest token that this daemon ever told. */
+    char version[32];          /* Of the daemon; empty: not known yet. */
+    _Atomic bool unbindable;   /* The daemon cannot watch this process. */
+    struct tn_req_list failed; /* Ended already; told as soon as the loop comes. */
     uv_idle_t turn;
-    bool closing, link_closed, turn_closed;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    bool link_closed, turn_closed;
 };
 
 /* One command under way. */

@@ -12,7 +12,6 @@
 #include "base/assert.h"
 #include "base/sha256.h"
 #include "base/time.h"
-#include "runtime/random.h"
 #include "stores/tenured/private.h"
 
 /* What nobody waits for may take longer than a request. */
@@ -214,12 +213,6 @@ void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_val
     tn_text_escape(&text, value->bytes, value->len);
 }
 
-static void fail(struct tn_store_req *req, int status, const char *why)
-{
-    req->status = status;
-    (void)snprintf(req->error, sizeof req->error, "%s", why);
-}
-
 /* An error of the daemon's: an answer, or a failure. */
 static void take_error(struct tn_tenured *store, struct tn_store_req *req,
                        const struct tn_resp_value *value)
@@ -290,7 +283,7 @@ static void take_renew(struct tn_tenured *store, struct tn_store_req *req, struc
     for (uint32_t left = tn_reply_list(reply); left >= 2 && !reply->bad; left -= 2) {
         (void)tn_reply_text(reply, name, sizeof name);
         uint64_t token = tn_reply_u64(reply);
-        if (!reply->bad && !store->closing)
+        if (!reply->bad && !store->base.closing)
             store->base.how.host->revoked(store->base.how.arg, name, token);
     }
 }
@@ -337,7 +330,7 @@ static bool ask_holder(struct tn_tenured *store, struct tn_store_req *req)
     struct command command = { .count = 0 };
     struct tn_op read = { .kind = TN_OP_READ, .name = req->op.name, .name_len = req->op.name_len };
 
-    if (store->closing || !make_command(&command, store, &read))
+    if (store->base.closing || !make_command(&command, store, &read))
         return false;
     struct tn_tenured_ask *ask =
         tn_tenured_ask(store, NULL, read_holder, 0, false, command.words, command.count);
@@ -415,7 +408,8 @@ static bool take_reply(struct tn_tenured *store, struct tn_store_req *req, struc
         req->answer = TN_ANSWER_OK;
     }
     if (reply->bad)
-        fail(req, TENURE_E_UNSUPPORTED, "tenured: an answer that cannot be read; another version?");
+        tn_req_fail(req, TENURE_E_UNSUPPORTED,
+                    "tenured: an answer that cannot be read; another version?");
     return more;
 }
 
@@ -428,7 +422,7 @@ static void replied(struct tn_resp_call *call)
     bool more = false;
 
     if (call->status != 0)
-        fail(req, call->status, call->error);
+        tn_req_fail(req, call->status, call->error);
     else if (call->value.type == TN_RESP_ERROR)
         take_error(store, req, &call->value);
     else
@@ -447,20 +441,16 @@ static void take_turn(uv_idle_t *turn);
 /* Never from within submit. */
 static void end_later(struct tn_tenured *store, struct tn_store_req *req, int status)
 {
-    fail(req, status, tenure_strerror(status));
-    req->next = NULL;
-    *store->failed_end = req;
-    store->failed_end = &req->next;
+    tn_req_fail(req, status, NULL);
+    tn_req_add(&store->failed, req);
     (void)uv_idle_start(&store->turn, take_turn);
 }
 
 static bool is_malformed(const struct tn_op *op)
 {
-    bool of_session = op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW || op->kind == TN_OP_CLOSE;
-
-    if (of_session)
-        return op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX;
-    return tn_name_check(op->name, op->name_len, NULL) != 0;
+    if (tn_op_is_named(op))
+        return tn_name_check(op->name, op->name_len, NULL) != 0;
+    return op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX;
 }
 
 static void submit(struct tn_store *base, struct tn_store_req *req)
@@ -469,15 +459,9 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
     struct command command = { .count = 0 };
     struct tn_secret hash;
 
-    req->status = 0;
-    req->error[0] = '\0';
-    memset(&req->record, 0, sizeof req->record);
-    req->ttl = 0;
-    req->seen = 0;
-    req->held = 0;
-    req->more = false;
+    tn_req_init(req);
     req->give_up_at = tn_clock_now(base->how.clock) + base->how.patience;
-    if (store->closing) {
+    if (store->base.closing) {
         end_later(store, req, TENURE_E_CLOSED);
         return;
     }
@@ -513,19 +497,12 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
 struct listing {
     struct tn_resp_call call; /* First. */
     struct tn_tenured *store;
-    void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                 const char *error);
+    tn_store_listed *done;
     void *arg;
     struct tn_store_lease *leases;
     size_t count, size;
     char prefix[TN_NAME_MAX + 1];
 };
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct tn_store_lease *)a)->name,
-                  ((const struct tn_store_lease *)b)->name);
-}
 
 static void end_listing(struct listing *listing, int status, const char *error)
 {
@@ -535,9 +512,8 @@ static void end_listing(struct listing *listing, int status, const char *error)
         free(leases);
         leases = NULL;
         listing->count = 0;
-    } else if (listing->count > 0) {
-        qsort(leases, listing->count, sizeof *leases, compare);
     }
+    tn_store_sort(leases, listing->count);
     listing->done(listing->arg, status, leases, listing->count, error);
     free(listing);
 }
@@ -604,16 +580,13 @@ static void ask_page(struct listing *listing, uint64_t cursor)
     }
     listing->call = (struct tn_resp_call) { .done = page_done };
     listing->call.give_up_at = tn_clock_now(store->base.how.clock) + store->base.how.patience;
-    if (store->closing)
+    if (store->base.closing)
         end_listing(listing, TENURE_E_CLOSED, tenure_strerror(TENURE_E_CLOSED));
     else if (tn_resp_link_send(&store->link, &listing->call, command.words, command.count) < 0)
         end_listing(listing, TENURE_E_NOMEM, tenure_strerror(TENURE_E_NOMEM));
 }
 
-static void list(struct tn_store *base, const char *prefix,
-                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                              const char *error),
-                 void *arg)
+static void list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct listing *listing = calloc(1, sizeof *listing);
 
@@ -633,14 +606,10 @@ static void list(struct tn_store *base, const char *prefix,
 static void turn_closed(uv_handle_t *handle)
 {
     struct tn_tenured *store = handle->data;
-    void (*closed)(void *arg) = store->closed;
-    void *arg = store->closed_arg;
 
     tn_tenured_free_all(store);
     tn_tls_context_free(store->tls);
-    free(store);
-    if (closed != NULL)
-        closed(arg);
+    tn_store_gone(&store->base);
 }
 
 static void link_closed(void *arg)
@@ -654,18 +623,12 @@ static void link_closed(void *arg)
 static void take_turn(uv_idle_t *turn)
 {
     struct tn_tenured *store = turn->data;
-    struct tn_store_req *req = store->failed;
 
     (void)uv_idle_stop(turn);
-    store->failed = NULL;
-    store->failed_end = &store->failed;
-    for (struct tn_store_req *next; req != NULL; req = next) {
-        next = req->next;
-        req->done(req);
-    }
-    if (store->closing && !store->link.closing)
+    tn_req_finish_all(&store->failed);
+    if (store->base.closing && !store->link.closing)
         tn_resp_link_close(&store->link, link_closed);
-    else if (store->link_closed && store->failed == NULL)
+    else if (store->link_closed)
         uv_close((uv_handle_t *)&store->turn, turn_closed);
 }
 
@@ -673,9 +636,7 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct tn_tenured *store = (struct tn_tenured *)base;
 
-    store->closing = true;
-    store->closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     (void)uv_idle_start(&store->turn, take_turn);
 }
 
@@ -705,10 +666,9 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
     struct tn_stream *stream = &store->link.stream;
     const struct tn_store_open *how = &store->base.how;
     struct tn_secret secret;
-    uint64_t seed;
-    int rc = tn_random_secret(&secret);
+    int rc = 0;
 
-    if (rc == 0 && store->url.tls)
+    if (store->url.tls)
         rc = tn_tls_context_new(&store->tls,
                                 &(struct tn_tls_options) { .scheme = "tenureds",
                                                            .ca = net->tls.ca,
@@ -717,7 +677,7 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
                                 reterr);
     if (rc < 0)
         return rc;
-    memcpy(&seed, &secret, sizeof seed);
+    memcpy(&secret, store->base.seeds, sizeof secret);
     memcpy(&store->hash_key, &secret, sizeof store->hash_key);
     tn_secret_hash(&secret, 'n', &store->nobody);
     stream->loop = how->loop;
@@ -736,19 +696,16 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
     store->link.arg = store;
     store->link.user = net->user;
     store->link.password = net->password;
-    return tn_resp_link_init(&store->link, net->endpoints, net->count, seed);
+    return tn_resp_link_init(&store->link, net->endpoints, net->count, store->base.seeds[0]);
 }
 
-static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *how,
-                   struct tn_store **ret_store, struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct tn_tenured *store = calloc(1, sizeof *store);
+    struct tn_tenured *store = tn_store_new(sizeof *store, ops, how, reterr);
 
     if (store == NULL)
         return TENURE_E_NOMEM;
-    store->base.ops = ops;
-    store->base.how = *how;
-    store->failed_end = &store->failed;
     store->turn.data = store;
     int rc = tn_tenured_url_parse(&store->url, ops->scheme, how->rest, reterr);
     if (rc == 0)
@@ -765,34 +722,17 @@ static int open_as(const struct tn_store_ops *ops, const struct tn_store_open *h
     return 0;
 }
 
-static int open_unix(const struct tn_store_open *how, struct tn_store **ret_store,
-                     struct tn_text *reterr)
-{
-    return open_as(&tn_unix_store_ops, how, ret_store, reterr);
-}
-
-static int open_tcp(const struct tn_store_open *how, struct tn_store **ret_store,
-                    struct tn_text *reterr)
-{
-    return open_as(&tn_tenured_store_ops, how, ret_store, reterr);
-}
-
-static int open_tls(const struct tn_store_open *how, struct tn_store **ret_store,
-                    struct tn_text *reterr)
-{
-    return open_as(&tn_tenureds_store_ops, how, ret_store, reterr);
-}
-
 #define WHY_STRICT "nothing is answered before it is on the disk of the one daemon"
 
-#define OPS(scheme_, open_)                                                                       \
-    {                                                                                             \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .ttl_min = TN_SEC(1),        \
-        .ttl_max = TN_SEC(24 * 3600), .open = open_, .submit = submit, .watch = tn_tenured_watch, \
-        .list = list, .close = close_store, .facts = facts, .class_why = WHY_STRICT,              \
-        .clock_why = "tenured does not tell its clock", .binding = binding,                       \
+#define OPS(scheme_)                                                                       \
+    {                                                                                      \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .ttl_min = TN_SEC(1), \
+        .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,                \
+        .watch = tn_tenured_watch, .list = list, .close = close_store, .facts = facts,     \
+        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",           \
+        .binding = binding,                                                                \
     }
 
-const struct tn_store_ops tn_unix_store_ops = OPS("unix", open_unix);
-const struct tn_store_ops tn_tenured_store_ops = OPS("tenured", open_tcp);
-const struct tn_store_ops tn_tenureds_store_ops = OPS("tenureds", open_tls);
+const struct tn_store_ops tn_unix_store_ops = OPS("unix");
+const struct tn_store_ops tn_tenured_store_ops = OPS("tenured");
+const struct tn_store_ops tn_tenureds_store_ops = OPS("tenureds");

@@ -326,7 +326,7 @@ static void observe_done(struct tn_zk_look *look, int rc)
         if (rc == ZOK)
             tn_zk_kick(store);
     }
-    if (rc == ZOK && name->watches > 0 && !store->closing) {
+    if (rc == ZOK && name->watches > 0 && !store->base.closing) {
         (void)snprintf(name->first, sizeof name->first, "%s", look->first);
         if (!name->told || !is_same(&name->record, &look->record)) {
             name->told = true;
@@ -362,7 +362,7 @@ void tn_zk_observe_all(struct tn_zk_store *store, bool all)
 {
     if (store->due == 0 && !all)
         return;
-    for (unsigned i = 0; i < TN_ZK_BUCKETS && !store->closing; i++) {
+    for (unsigned i = 0; i < TN_ZK_BUCKETS && !store->base.closing; i++) {
         for (struct tn_zk_name *name = store->names[i]; name != NULL; name = name->next) {
             if (name->watches > 0 && (name->due || all))
                 tn_zk_observe(store, name);

@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
-#include "runtime/store.h"
+#include "runtime/store_frame.h"
 #include "stores/zookeeper/url.h"
 
 enum {
@@ -173,8 +173,7 @@ struct tn_zk_op {
     char name[TN_NAME_MAX + 1];
     enum tn_answer otherwise; /* Of a queued term that asks again. */
     /* A list. */
-    void (*list_done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                      const char *error);
+    tn_store_listed *list_done;
     void *list_arg;
     char *prefix;
     struct tn_store_lease *leases;
@@ -243,9 +242,7 @@ struct tn_zk_store {
     unsigned handles; /* Of sessions; they are closed before the store's own. */
     unsigned own_handles;
     bool work; /* There is something to do in a turn. */
-    bool closing, hung_up, shut;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
+    bool hung_up, shut;
 };
 
 /* --- store.c --- */

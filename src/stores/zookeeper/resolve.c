@@ -114,7 +114,7 @@ void tn_zk_resolve_start(struct tn_zk_store *store)
 {
     const struct tn_zk_url *url = &store->url;
 
-    if (store->resolve != NULL || store->closing ||
+    if (store->resolve != NULL || store->base.closing ||
         (store->resolve_at != 0 && tn_zk_now(store) < store->resolve_at))
         return;
     struct tn_zk_resolve *resolve = calloc(1, sizeof *resolve);

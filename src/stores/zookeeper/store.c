@@ -20,7 +20,6 @@
 #include "base/assert.h"
 #include "base/sha256.h"
 #include "core/plan.h"
-#include "runtime/random.h"
 #include "stores/zookeeper/private.h"
 
 enum { ROUNDS_MAX = 64 };
@@ -53,12 +52,6 @@ void tn_zk_op_unpin(struct tn_zk_op *op)
         free_op(op);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tn_store_lease *)a)->name,
-                  ((const struct tn_store_lease *)b)->name);
-}
-
 static void finish_list(struct tn_zk_op *op, int status, const char *error)
 {
     struct tn_store_lease *leases = NULL;
@@ -71,7 +64,7 @@ static void finish_list(struct tn_zk_op *op, int status, const char *error)
             status = TENURE_E_NOMEM;
     }
     if (status == 0)
-        qsort(leases, op->count, sizeof *leases, compare_names);
+        tn_store_sort(leases, op->count);
     op->list_done(op->list_arg, status, leases, status == 0 ? op->count : 0,
                   status < 0 && error == NULL ? tenure_strerror(status) : error);
 }
@@ -95,9 +88,7 @@ static void finish_op(struct tn_zk_op *op, int status, const char *error)
     if (op->req == NULL) {
         finish_list(op, status, error);
     } else {
-        op->req->status = status;
-        (void)snprintf(op->req->error, sizeof op->req->error, "%s", error != NULL ? error : "");
-        op->req->done(op->req);
+        tn_req_finish(op->req, status, error);
         op->req = NULL;
     }
     tn_zk_op_unpin(op);
@@ -410,11 +401,7 @@ static void check_times(struct tn_zk_store *store)
         else if (store->resolve_at < next)
             next = store->resolve_at;
     }
-    if (next == TN_NEVER)
-        (void)uv_timer_stop(&store->timer);
-    else
-        (void)uv_timer_start(&store->timer, store->on_timer,
-                             next > now ? (uint64_t)((next - now) / TN_MS(1)) + 1 : 1, 0);
+    tn_store_wake_at(&store->base, &store->timer, store->on_timer, next);
 }
 
 static void shut(struct tn_zk_store *store);
@@ -422,7 +409,7 @@ static void shut(struct tn_zk_store *store);
 static void turn(struct tn_zk_store *store)
 {
     (void)uv_idle_stop(&store->idle);
-    if (store->closing) {
+    if (store->base.closing) {
         shut(store);
         return;
     }
@@ -441,7 +428,7 @@ static void turn(struct tn_zk_store *store)
     }
     tn_zk_name_sweep(store);
     check_times(store);
-    if (store->work || store->closing)
+    if (store->work || store->base.closing)
         tn_zk_kick(store);
 }
 
@@ -449,7 +436,7 @@ static void hear_prepare(uv_prepare_t *prepare)
 {
     struct tn_zk_store *store = prepare->data;
 
-    if (store->work || store->closing)
+    if (store->work || store->base.closing)
         turn(store);
 }
 
@@ -462,22 +449,14 @@ static void hear_timer(uv_timer_t *timer)
 
 static const char *find_fault(const struct tn_op *op, const struct tn_zk_url *url)
 {
-    bool named = op->kind == TN_OP_ACQUIRE || op->kind == TN_OP_RELEASE || op->kind == TN_OP_READ ||
-                 op->kind == TN_OP_REVOKE;
-    const char *reason_text = NULL;
+    const char *fault = tn_op_fault(op);
     char segment[TN_NAME_MAX + 1];
     int64_t seq;
 
-    if (op->label_len > TN_LABEL_MAX)
-        return "the label is too long";
     if ((op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW) && op->seq == 0)
         return "the sequence number is missing";
-    if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
-        return "the TTL is out of range";
-    if (!named)
-        return NULL;
-    if (tn_name_check(op->name, op->name_len, &reason_text) < 0)
-        return reason_text;
+    if (fault != NULL || !tn_op_is_named(op))
+        return fault;
     for (uint32_t i = 0, start = 0; i <= op->name_len; i++) {
         if (i < op->name_len && op->name[i] != '/')
             continue;
@@ -517,13 +496,7 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
 
     /* There is no memory to remember that there was none. */
     TN_ASSERT(op != NULL);
-    req->status = 0;
-    req->error[0] = '\0';
-    req->record = (struct tn_store_record) { 0 };
-    req->ttl = 0;
-    req->seen = 0;
-    req->held = 0;
-    req->more = false;
+    tn_req_init(req);
     op->req = req;
     op->fault = find_fault(&req->op, &store->url);
     if (op->fault == NULL && req->op.name != NULL && req->op.name_len <= TN_NAME_MAX)
@@ -547,10 +520,7 @@ static int watch(struct tn_store *base, const char *text, bool on)
     return 0;
 }
 
-static void list(struct tn_store *base, const char *prefix,
-                 void (*done)(void *arg, int status, struct tn_store_lease *leases, size_t count,
-                              const char *error),
-                 void *arg)
+static void list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct tn_zk_op *op = new_op((struct tn_zk_store *)(void *)base);
 
@@ -567,13 +537,9 @@ static void list(struct tn_store *base, const char *prefix,
 
 static void free_store(struct tn_zk_store *store)
 {
-    void (*closed)(void *arg) = store->on_closed;
-    void *arg = store->closed_arg;
-
     explicit_bzero(store->url.auth, sizeof store->url.auth);
     free(store->servers);
-    free(store);
-    closed(arg);
+    tn_store_gone(&store->base);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -620,33 +586,23 @@ static void close_store(struct tn_store *base, void (*closed)(void *arg), void *
 {
     struct tn_zk_store *store = (struct tn_zk_store *)(void *)base;
 
-    TN_ASSERT(!store->closing);
-    store->closing = true;
-    store->on_closed = closed;
-    store->closed_arg = arg;
+    tn_store_close(base, closed, arg);
     tn_zk_kick(store);
 }
 
-static int open_store(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
+static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct tn_zk_store *store = calloc(1, sizeof *store);
-    struct tn_secret seed;
-    int rc = store != NULL ? tn_zk_url_parse(how->rest, &store->url, reterr) : TENURE_E_NOMEM;
+    struct tn_zk_store *store = tn_store_new(sizeof *store, ops, how, reterr);
 
     if (store == NULL)
-        tn_text_add(reterr, "out of memory");
-    if (rc == 0 && (rc = tn_random_secret(&seed)) < 0)
-        tn_text_add(reterr, "the system has no random numbers");
+        return TENURE_E_NOMEM;
+    int rc = tn_zk_url_parse(how->rest, &store->url, reterr);
     if (rc < 0) {
         free(store);
         return rc;
     }
-    store->base = (struct tn_store) { .ops = &tn_zookeeper_store_ops, .how = *how };
-    store->base.how.url = NULL;
-    store->base.how.rest = NULL;
-    store->key.k0 = tn_load_le(seed.bytes, 8);
-    store->key.k1 = tn_load_le(seed.bytes + 8, 8);
+    store->key = (struct tn_hash_key) { store->base.seeds[0], store->base.seeds[1] };
     tn_prng_seed(&store->prng, store->key.k0 ^ store->key.k1);
     store->ops_end = &store->ops;
     store->fresh_end = &store->fresh;
@@ -686,9 +642,10 @@ const struct tn_store_ops tn_zookeeper_store_ops = {
     .learn = tn_zk_version_ask,
 };
 
-static int refuse_tls(const struct tn_store_open *how, struct tn_store **ret_store,
-                      struct tn_text *reterr)
+static int refuse_tls(const struct tn_store_ops *ops, const struct tn_store_open *how,
+                      struct tn_store **ret_store, struct tn_text *reterr)
 {
+    (void)ops;
     (void)how;
     (void)ret_store;
     tn_text_add(reterr, "zookeepers: the ZooKeeper client library has no TLS; use zookeeper:// "
