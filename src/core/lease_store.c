@@ -29,6 +29,17 @@ struct tn_waiter_record *tn_waiter_at(const struct tn_table *table, uint32_t ind
     return (struct tn_waiter_record *)(void *)(block_of(table) + table->waiters.at) + index;
 }
 
+struct tn_owner_record *tn_owner_at(const struct tn_table *table, uint32_t index)
+{
+    TN_ASSERT(index < table->owners.limit);
+    return (struct tn_owner_record *)(void *)(block_of(table) + table->owners.at) + index;
+}
+
+struct tn_owner_record *tn_owner_of(const struct tn_table *table, uint32_t session)
+{
+    return tn_owner_at(table, tn_session_at(table, session)->owner);
+}
+
 static char *text_memory(const struct tn_table *table, uint32_t at)
 {
     return block_of(table) + table->text.at + (uint64_t)at * TN_TEXT_UNIT;
@@ -69,6 +80,7 @@ static uint64_t lay_out(struct tn_table *table, const struct tn_table_limits *li
     table->leases = lay_array(&end, limits->leases, sizeof(struct tn_lease_record));
     table->waiters = lay_array(&end, limits->waiters, sizeof(struct tn_waiter_record));
     table->heap = lay_array(&end, limits->sessions, sizeof(uint32_t));
+    table->owners = lay_array(&end, limits->owners, sizeof(struct tn_owner_record));
     table->text = lay_array(&end, limits->text_bytes / TN_TEXT_UNIT, TN_TEXT_UNIT);
     table->text_owners_at = lay(&end, (uint64_t)table->text.limit * sizeof(uint32_t));
     table->by_secret.at = lay(&end, ((uint64_t)limits->sessions + 1) * sizeof(uint32_t));
@@ -441,7 +453,24 @@ uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
         .label = label,
     };
     insert(table, &table->by_secret, index, table->sessions.count);
+    tn_owner_of(table, index)->sessions++;
     return index;
+}
+
+void tn_session_adopt(struct tn_table *table, uint32_t session, uint32_t owner)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    struct tn_owner_record *before = tn_owner_of(table, session);
+    struct tn_owner_record *after = tn_owner_at(table, owner);
+    uint32_t places = record->held;
+
+    for (uint32_t i = record->waiters.first; i != 0; i = tn_waiter_at(table, i)->in_session.next)
+        places++;
+    before->sessions--;
+    before->places -= places;
+    after->sessions++;
+    after->places += places;
+    record->owner = owner;
 }
 
 void tn_session_drop(struct tn_table *table, uint32_t session)
@@ -450,6 +479,7 @@ void tn_session_drop(struct tn_table *table, uint32_t session)
     TN_ASSERT(record->leases.first == 0);
     TN_ASSERT(record->waiters.first == 0);
     tn_timer_drop(table, session);
+    tn_owner_of(table, session)->sessions--;
     unlink_record(table, &table->by_secret, session);
     text_drop(table, &record->label);
     record->ttl = 0; /* Not in use. */
@@ -502,12 +532,14 @@ uint32_t tn_waiter_add(struct tn_table *table, uint32_t lease, uint32_t session,
         (struct tn_waiter_record) { .term = *term, .session = session, .lease = lease };
     append(table, &tn_lease_at(table, lease)->waiters, IN_LEASE_QUEUE, index);
     append(table, &tn_session_at(table, session)->waiters, IN_SESSION_QUEUE, index);
+    tn_owner_of(table, session)->places++;
     return index;
 }
 
 void tn_waiter_drop(struct tn_table *table, uint32_t waiter)
 {
     struct tn_waiter_record *record = tn_waiter_at(table, waiter);
+    tn_owner_of(table, record->session)->places--;
     take_out(table, &tn_lease_at(table, record->lease)->waiters, IN_LEASE_QUEUE, waiter);
     take_out(table, &tn_session_at(table, record->session)->waiters, IN_SESSION_QUEUE, waiter);
     give(&table->waiters, waiter, &record->lease);

@@ -41,6 +41,7 @@ struct tn_session_record {
     struct tn_table_text label;
     uint32_t held;    /* Leases of this session. */
     uint32_t revoked; /* Those of them in state REVOKED. */
+    uint32_t owner;   /* 0: nobody. */
     bool closed;      /* Over, whatever the clock says. */
 };
 
@@ -65,6 +66,12 @@ struct tn_waiter_record {
     struct tn_links in_lease, in_session;
 };
 
+/* What one owner has. */
+struct tn_owner_record {
+    uint32_t sessions;
+    uint32_t places; /* Leases, and places in line. */
+};
+
 /* An array in the block. Offsets, not pointers, so that the block may be copied and moved. */
 struct tn_array {
     uint64_t at;
@@ -82,7 +89,7 @@ struct tn_index {
 
 struct tn_table {
     struct tn_table_limits limits;
-    struct tn_array sessions, leases, waiters, text, heap;
+    struct tn_array sessions, leases, waiters, text, heap, owners;
     struct tn_index by_secret, by_name;
     uint64_t text_owners_at;           /* For compaction: one word per unit. */
     uint32_t text_free[TN_TEXT_UNITS]; /* Freed pieces, by their length in units less one. */
@@ -95,6 +102,8 @@ struct tn_table {
 struct tn_session_record *tn_session_at(const struct tn_table *table, uint32_t index);
 struct tn_lease_record *tn_lease_at(const struct tn_table *table, uint32_t index);
 struct tn_waiter_record *tn_waiter_at(const struct tn_table *table, uint32_t index);
+struct tn_owner_record *tn_owner_at(const struct tn_table *table, uint32_t index); /* 0: nobody. */
+struct tn_owner_record *tn_owner_of(const struct tn_table *table, uint32_t session);
 const char *tn_text_at(const struct tn_table *table, struct tn_table_text text);
 
 /* Each returns 0 when the limit is reached. */
@@ -108,6 +117,8 @@ uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t 
 uint32_t tn_waiter_find(const struct tn_table *table, uint32_t lease, uint32_t session,
                         const struct tn_secret *term);
 
+/* The session, and all that it has, is @owner's from now on. */
+void tn_session_adopt(struct tn_table *table, uint32_t session, uint32_t owner);
 void tn_session_drop(struct tn_table *table, uint32_t session);
 void tn_lease_drop(struct tn_table *table, uint32_t lease);
 void tn_waiter_drop(struct tn_table *table, uint32_t waiter);

@@ -77,6 +77,7 @@ static void attach(struct tn_table *table, uint32_t lease, uint32_t session)
     record->state = TN_LEASE_HELD;
     record->session = session;
     tn_session_at(table, session)->held++;
+    tn_owner_of(table, session)->places++;
     tn_lease_chain(table, lease);
 }
 
@@ -85,6 +86,7 @@ static void detach(struct tn_table *table, uint32_t lease)
     struct tn_lease_record *record = tn_lease_at(table, lease);
     TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
     tn_session_at(table, record->session)->held--;
+    tn_owner_of(table, record->session)->places--;
     if (record->state == TN_LEASE_REVOKED)
         tn_session_at(table, record->session)->revoked--;
     tn_lease_unchain(table, lease);
@@ -168,6 +170,22 @@ static bool holds(const struct tn_table *table, uint32_t lease, uint32_t session
 
 /* --- Sessions ------------------------------------------------------------------------------- */
 
+/* What was opened before a restart, or by somebody who is not counted, is whose next word it is. */
+static void adopt(struct tn_table *table, uint32_t session, const struct tn_op *op)
+{
+    if (op->owner != 0 && tn_session_at(table, session)->owner == 0)
+        tn_session_adopt(table, session, op->owner);
+}
+
+/* True: the owner has all it may have, and that is the answer. */
+static bool owner_is_full(const struct tn_op *op, uint32_t has, struct tn_result *result)
+{
+    result->owners = op->owner_max != 0 && has >= op->owner_max;
+    if (result->owners)
+        result->answer = TN_ANSWER_FULL;
+    return result->owners;
+}
+
 static void end_session(struct tn_table *table, uint32_t session)
 {
     struct tn_session_record *record = tn_session_at(table, session);
@@ -226,6 +244,7 @@ static void renew(struct tn_table *table, uint32_t session, const struct tn_op *
         return;
     }
     record->seq = op->seq;
+    adopt(table, session, op);
     extend(table, session);
     result->answer = TN_ANSWER_OK;
     result->ttl = record->ttl;
@@ -248,6 +267,8 @@ static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_re
             renew(table, session, op, result);
         return;
     }
+    if (op->owner != 0 && owner_is_full(op, tn_owner_at(table, op->owner)->sessions, result))
+        return;
     session = tn_session_add(table, op);
     if (session == 0) {
         result->answer = TN_ANSWER_FULL;
@@ -299,6 +320,8 @@ static void enqueue(struct tn_table *table, uint32_t lease, uint32_t session,
                     const struct tn_op *op, struct tn_result *result)
 {
     uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
+    if (waiter == 0 && owner_is_full(op, tn_owner_of(table, session)->places, result))
+        return;
     if (waiter == 0)
         waiter = tn_waiter_add(table, lease, session, &op->term);
     result->answer = waiter != 0 ? TN_ANSWER_QUEUED : TN_ANSWER_FULL;
@@ -311,6 +334,10 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
 
     result->answer = session != 0 ? TN_ANSWER_FULL : TN_ANSWER_GONE;
     if (session == 0)
+        return;
+    adopt(table, session, op);
+    const struct tn_owner_record *owner = tn_owner_of(table, session);
+    if (lease == 0 && owner_is_full(op, owner->places, result))
         return;
     if (lease == 0)
         lease = tn_lease_add(table, op->name, op->name_len);
@@ -327,6 +354,8 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
     } else if (record->state == TN_LEASE_FREE && record->token > 0 &&
                tn_secret_equal(&record->term, &op->term)) {
         result->answer = TN_ANSWER_STALE; /* Delayed in the network: this term is over. */
+    } else if (record->state == TN_LEASE_FREE && owner_is_full(op, owner->places, result)) {
+        ; /* FULL. */
     } else if (record->state == TN_LEASE_FREE && table->last_token < UINT64_MAX) {
         grant(table, lease, session, &op->term);
         notify_changed(table, lease, result);
@@ -523,6 +552,7 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
     ret_result->seen = 0;
     ret_result->held = 0;
     ret_result->fresh = false;
+    ret_result->owners = false;
     ret_result->more = false;
     ret_result->lease = 0;
     ret_result->count = 0;

@@ -34,6 +34,7 @@ struct tn_table_limits {
     uint32_t leases; /* Names held or remembered; the longest free one is forgotten first. */
     uint32_t waiters;
     uint32_t text_bytes; /* For names and labels, in units of 16. A sixteenth may stay unused. */
+    uint32_t owners;     /* Of sessions; 0: nobody counts what is whose. */
     bool observed;       /* No expiry of its own: an acquire brings an observer's evidence. */
     bool tells_ends;     /* ENDED notices are wanted too, by who keeps a journal. */
     struct tn_hash_key hash_key; /* Unknown to strangers who choose names. */
@@ -66,6 +67,11 @@ struct tn_op {
     uint64_t beat;  /* ACQUIRE with evidence. */
     uint64_t seen;  /* RENEW: revocations known so far. */
     tenure_ns ttl;  /* OPEN. */
+    /* OPEN, RENEW, ACQUIRE: whose the session is if it is nobody's yet, up to limits.owners; 0:
+     * nobody's. And what its owner may have, 0: as much as there is. OPEN: so many sessions;
+     * ACQUIRE: leases and places in line together, so that a place can become a lease. */
+    uint32_t owner;
+    uint32_t owner_max;
 };
 
 enum tn_answer {
@@ -122,6 +128,7 @@ struct tn_result {
     uint64_t seen;  /* OPEN, RENEW: revocations noticed up to here, this reply's included. */
     uint32_t held;  /* OPEN, RENEW: how many leases the session has, revoked ones included. */
     bool fresh;     /* OPEN: there was no such session before. */
+    bool owners;    /* FULL: it is the limit of the session's owner. */
     bool more;      /* RENEW: more revocations than fit are waiting; ask again before extending. */
     uint32_t lease; /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
     uint32_t count;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/name.h"
+#include "base/number.h"
 #include "base/secret.h"
 #include "base/sha256.h"
 #include "runtime/random.h"
@@ -29,11 +30,19 @@ struct rule {
     char pattern[TN_NAME_MAX + 3];
 };
 
+struct limit {
+    char user[TN_USER_MAX + 1]; /* Or a star. */
+    enum tn_limit what;
+    uint32_t most;
+};
+
 struct tn_acl {
     struct user *users;
     size_t user_count;
     struct rule *rules;
     size_t rule_count;
+    struct limit *limits;
+    size_t limit_count;
 };
 
 void tn_acl_free(struct tn_acl *acl)
@@ -42,6 +51,7 @@ void tn_acl_free(struct tn_acl *acl)
         return;
     free(acl->users);
     free(acl->rules);
+    free(acl->limits);
     free(acl);
 }
 
@@ -124,6 +134,32 @@ static const char *add_rule(struct tn_acl *acl, char *const *words, size_t count
     return NULL;
 }
 
+static const char *add_limit(struct tn_acl *acl, char *const *words, size_t count)
+{
+    struct limit limit = { .what = TN_LIMIT_SESSIONS };
+    uint64_t most = 0;
+
+    if (count != 4 || (strcmp(words[1], "*") != 0 && !is_user(words[1])))
+        return "expected: limit NAME|* sessions|leases N";
+    if (strcmp(words[2], "leases") == 0)
+        limit.what = TN_LIMIT_LEASES;
+    else if (strcmp(words[2], "sessions") != 0)
+        return "a limit is of sessions or leases";
+    if (tn_u64_parse(words[3], &most) < 0 || most < 1 || most > UINT32_MAX)
+        return "a limit is a number from 1";
+    limit.most = (uint32_t)most;
+    (void)snprintf(limit.user, sizeof limit.user, "%s", words[1]);
+    for (size_t i = 0; i < acl->limit_count; i++)
+        if (acl->limits[i].what == limit.what && strcmp(acl->limits[i].user, limit.user) == 0)
+            return "the limit is there already";
+    struct limit *larger = realloc(acl->limits, (acl->limit_count + 1) * sizeof *larger);
+    if (larger == NULL)
+        return "no memory";
+    acl->limits = larger;
+    acl->limits[acl->limit_count++] = limit;
+    return NULL;
+}
+
 static const char *add_line(struct tn_acl *acl, char *line)
 {
     static const char blanks[] = " \t\r\n";
@@ -146,7 +182,9 @@ static const char *add_line(struct tn_acl *acl, char *line)
         return add_user(acl, words, count);
     if (strcmp(words[0], "allow") == 0)
         return add_rule(acl, words, count);
-    return "a line begins with user, allow or #";
+    if (strcmp(words[0], "limit") == 0)
+        return add_limit(acl, words, count);
+    return "a line begins with user, allow, limit or #";
 }
 
 static int check_file(int fd, const char *path, struct tn_text *reterr)
@@ -265,6 +303,26 @@ bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_righ
         if (acl->rules[i].right >= right && strcmp(acl->rules[i].user, user) == 0)
             return true;
     return false;
+}
+
+bool tn_acl_limit(const struct tn_acl *acl, const char *user, enum tn_limit what,
+                  uint32_t *ret_most)
+{
+    uint32_t own = 0;
+    uint32_t all = 0;
+    bool limited = false;
+
+    for (size_t i = 0; i < acl->limit_count; i++) {
+        const struct limit *limit = &acl->limits[i];
+        bool is_own = strcmp(limit->user, user) == 0;
+        if (!is_own && limit->user[0] != '*')
+            continue;
+        limited = true;
+        if (limit->what == what)
+            *(is_own ? &own : &all) = limit->most;
+    }
+    *ret_most = own != 0 ? own : all;
+    return limited;
 }
 
 static void add_hex(struct tn_text *text, const uint8_t *bytes, size_t len)

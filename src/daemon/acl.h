@@ -3,10 +3,12 @@
  *     # comment
  *     user  NAME  sha256:SALT:HASH        as `tenured --new-secret NAME` prints it
  *     allow NAME  observe|acquire|admin  PATTERN
+ *     limit NAME|*  sessions|leases  N
  *
  * A pattern is a name, "prefix" + "/" + star for all below it (whole segments), or a star. A right
  * includes those before it. Secrets are random, 128 bits, so that one round of a salted hash is
- * enough to keep them; they are compared in constant time.
+ * enough to keep them; they are compared in constant time. A limit of a star is that of each user
+ * without one of its own.
  * Threads: one at a time. */
 #ifndef TN_DAEMON_ACL_H
 #define TN_DAEMON_ACL_H
@@ -21,6 +23,7 @@
 #define TN_USER_MAX 32
 
 enum tn_right { TN_OBSERVE, TN_ACQUIRE, TN_ADMIN };
+enum tn_limit { TN_LIMIT_SESSIONS, TN_LIMIT_LEASES };
 
 struct tn_acl;
 
@@ -37,6 +40,11 @@ bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right rig
                    const char *name, size_t len);
 /* To anything at all. */
 bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_right right);
+
+/* How many of these @user may have at once, 0: as many as there are; false: nor has it any other
+ * limit. */
+bool tn_acl_limit(const struct tn_acl *acl, const char *user, enum tn_limit what,
+                  uint32_t *ret_most);
 
 /* A new secret for @user: what the user keeps, and the line for the file. Returns 0,
  * TENURE_E_INVALID (no name for a user) or TENURE_E_UNSUPPORTED. */

@@ -62,6 +62,7 @@ static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t inde
     if (!tn_word_name(call, index, "NAME") || !tn_may_word(call, TN_ACQUIRE, index))
         return;
     take_name(call, index, &how->op);
+    tn_owner_name(call, TN_LIMIT_LEASES, &how->op);
     tn_server_step(call->server, &how->op, &result);
     switch (result.answer) {
     case TN_ANSWER_GRANTED:
@@ -84,7 +85,7 @@ static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t inde
     case TN_ANSWER_DENIED:
     case TN_ANSWER_GONE:
     case TN_ANSWER_FULL:
-        tn_reply_answer(call, result.answer);
+        tn_owner_refuse(call, &how->op, &result);
     }
 }
 

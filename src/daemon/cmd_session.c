@@ -127,9 +127,10 @@ static void do_open(struct tn_call *call)
         op.label = options.label->bytes;
         op.label_len = options.label->len;
     }
+    tn_owner_name(call, TN_LIMIT_SESSIONS, &op);
     tn_server_step(call->server, &op, &result);
     if (result.answer != TN_ANSWER_OK) {
-        tn_reply_answer(call, result.answer);
+        tn_owner_refuse(call, &op, &result);
         return;
     }
     if (call->conn->out.resp3)
@@ -172,6 +173,7 @@ static void renew_one(struct tn_call *call, uint32_t index, uint64_t seq, uint64
     if (!tn_word_secret(call, index, 's', &op.session, NULL))
         return;
     op.seq = seq_of(call->server, seq);
+    tn_owner_name(call, TN_LIMIT_LEASES, &op);
     tn_server_step(call->server, &op, &result);
     call->server->count.renewals++;
     if (call->conn->renewed++ == 0)

@@ -357,6 +357,7 @@ static void set_limits(struct settings *settings)
     config->limits.sessions = (uint32_t)settings->sessions;
     config->limits.leases = (uint32_t)settings->leases;
     config->limits.waiters = (uint32_t)settings->waiters;
+    config->limits.owners = TN_OWNERS_MAX;
     config->limits.text_bytes = text < UINT32_MAX ? (uint32_t)text : UINT32_MAX - 4096;
     if (config->limits.text_bytes < 1 << 20)
         config->limits.text_bytes = 1 << 20;

@@ -476,4 +476,5 @@ void tn_server_close(struct tn_server *server)
     tn_metrics_close(server);
     tn_tls_context_free(server->tls);
     tn_acl_free(server->acl);
+    free(server->owners.names);
 }

@@ -37,6 +37,7 @@
 
 #define TN_HISTOGRAM_BUCKETS 20
 #define TN_REASONS 9
+#define TN_OWNERS_MAX 4096
 
 struct tn_conn;
 struct tn_server;
@@ -65,6 +66,12 @@ struct tn_link {
     struct tn_conn *conn; /* Where its news go; NULL: nowhere. */
     struct tn_link *conn_next, **conn_prev;
     struct tn_bind *binds; /* Processes; when the last one is gone, the session ends. */
+};
+
+/* Users by number, from 1. */
+struct tn_owners {
+    char (*names)[TN_USER_MAX + 1];
+    uint32_t count;
 };
 
 /* A process that can act for a session. */
@@ -126,6 +133,7 @@ struct tn_conn {
     bool trusted;     /* The daemon's own user or root, by the kernel's word. */
     uint8_t wrong_secrets;
     char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
+    uint32_t owner;             /* Its number; 0: none yet, owner.c. */
     pid_t pid;
     uid_t uid;
     uint64_t id;
@@ -193,6 +201,7 @@ struct tn_server {
     struct tn_tls_context *tls; /* NULL: TCP and HTTP are in clear, on loopback. */
     tenure_ns tls_quiet_until;
     struct tn_acl *acl; /* NULL: whoever can connect may do everything. */
+    struct tn_owners owners;
     uv_loop_t loop;
     uv_prepare_t prepare;
     uv_idle_t at_once; /* While it is started the loop does not wait. */
@@ -408,6 +417,13 @@ bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice);
 void tn_wait_gone(struct tn_server *server, const struct tn_secret *session);
 /* The connection ends, or the daemon: give the place in the queue back. */
 void tn_wait_cancel(struct tn_conn *conn);
+
+/* --- owner.c ---------------------------------------------------------------------------------- */
+
+/* Put into @op who asks, and what the ACL lets that user have; nothing if it has no such limit. */
+void tn_owner_name(struct tn_call *call, enum tn_limit limit, struct tn_op *op);
+/* Answer with an error, as tn_reply_answer does; a limit of the user's own is told as that. */
+void tn_owner_refuse(struct tn_call *call, const struct tn_op *op, const struct tn_result *result);
 
 /* --- watch.c ---------------------------------------------------------------------------------- */
 

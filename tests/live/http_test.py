@@ -1,19 +1,17 @@
 #!/usr/bin/python3
 """http_test.py - tenured over HTTP: everything docs/openapi.yaml says, who is let in, what browsers
 may not do, hostile input, waiting in line, and events."""
-import base64
 import http.client
 import json
 import re
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 import yaml_subset
-from tenured import (BUILD, PATIENCE, ROOT, Daemon, ask_over, case, fixture, main, same, secret,
-                     until)
+from tenured import (PATIENCE, ROOT, Daemon, ask_over, basic, case, fixture, main, new_user, same,
+                     secret, until)
 
 HTTP = ("--http", "127.0.0.1:0")
 
@@ -118,17 +116,6 @@ def the_openapi_file_has_every_route_of_the_daemon_and_no_other():
 
 
 # --- Who is let in -----------------------------------------------------------------------------
-
-def basic(user, password):
-    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
-
-
-def new_user(user):
-    """The secret, and the line for the ACL."""
-    lines = subprocess.run([BUILD + "/tenured", "--new-secret", user], check=True, text=True,
-                           capture_output=True).stdout.splitlines()
-    return lines[0].rpartition(" ")[2], lines[1].partition(": ")[2]
-
 
 @case
 def with_an_acl_http_gives_no_right_without_user_and_secret():

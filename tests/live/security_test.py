@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-from tenured import BUILD, PATIENCE, Daemon, case, fixture, main, same, secret, until
+from tenured import (BUILD, PATIENCE, Daemon, ServerError, basic, case, fixture, main, new_user,
+                     same, secret, until)
 
 
 def is_closed(peer):
@@ -159,6 +160,59 @@ def what_is_too_large_is_refused():
             with daemon.resp() as peer:
                 peer.connection.sendall(large)
                 same(is_closed(peer), True)
+
+
+@case
+def one_user_cannot_use_up_what_is_everybodys():
+    daemon = Daemon("--http", "127.0.0.1:0", tcp=True)
+    users = {name: new_user(name) for name in ("ann", "bob")}
+    lines = "".join(line + "\n" for _, line in users.values())
+    rights = "allow ann acquire *\nallow bob acquire *\n"
+    acl = daemon.path("acl", lines + rights + "limit * leases 2\nlimit ann sessions 2\n")
+    daemon.words += ("--acl", acl)
+
+    def peer_of(user):
+        peer = daemon.resp(tcp=True)
+        same(peer.ask("AUTH", user, users[user][0]), "OK")
+        return peer
+
+    with daemon:
+        with peer_of("ann") as ann, peer_of("bob") as bob, daemon.resp() as root:
+            for peer, number in (ann, 1), (ann, 2), (bob, 3), (root, 4):
+                peer.ask("SESSION", "OPEN", secret(number), 60000)
+            same(ann.refused("SESSION", "OPEN", secret(5), 60000), "FULL")
+            same(bob.ask("LEASE", "ACQUIRE", secret(3), secret(9), "b")[0], "granted")
+            same(ann.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a")[0], "granted")
+            same(ann.ask("LEASE", "ACQUIRE", secret(2), secret(9), "b", "QUEUE")[0], "queued")
+            try:
+                ann.ask("LEASE", "ACQUIRE", secret(2), secret(9), "c")
+                raise AssertionError("not refused")
+            except ServerError as error:
+                same(str(error), "FULL user ann has the 2 leases and places in line that its "
+                     "limit allows")
+            words = ann.ask("LEASE", "MACQUIRE", secret(1), secret(9), "a")
+            same(words[0][0], "granted") # Said again, it is none more.
+            same(bob.ask("LEASE", "ACQUIRE", secret(3), secret(9), "c")[0], "granted")
+            for number in range(10): # The daemon's own user has no limit.
+                same(root.ask("LEASE", "ACQUIRE", secret(4), secret(9), f"r{number}")[0], "granted")
+            status, body = daemon.ask("POST", "/v1/leases/acquire",
+                                      {"session": secret(3), "name": "d"},
+                                      basic("bob", users["bob"][0]))
+            same((status, body["error"]), (507, "FULL"))
+            same(ann.ask("LEASE", "RELEASE", secret(1), secret(9), "a", 2), "RELEASED")
+            same(ann.ask("LEASE", "ACQUIRE", secret(2), secret(9), "d")[0], "granted")
+            daemon.path("acl", lines + rights + "limit ann leases 3\n")
+            daemon.process.send_signal(signal.SIGHUP)
+            until(lambda: "read again" in daemon.said(), "the new limits")
+            same(ann.ask("LEASE", "ACQUIRE", secret(2), secret(9), "e")[0], "granted")
+            same(ann.refused("LEASE", "ACQUIRE", secret(2), secret(9), "f"), "FULL")
+            same(bob.ask("LEASE", "ACQUIRE", secret(3), secret(9), "f")[0], "granted")
+        daemon.stop(signal.SIGKILL)
+        daemon.start()
+        with peer_of("ann") as ann: # Whose it was is not on disk; the first word tells.
+            same(ann.ask("SESSION", "RENEW", secret(2))[1], 2)
+            same(ann.ask("LEASE", "ACQUIRE", secret(1), secret(9), "g")[0], "granted")
+            same(ann.refused("LEASE", "ACQUIRE", secret(1), secret(9), "h"), "FULL")
 
 
 CONNECT = """

@@ -5,6 +5,7 @@ A suite imports this, marks its cases with @case and ends with main(), which pri
 that tests/run reads.
 """
 import atexit
+import base64
 import contextlib
 import http.client
 import json
@@ -76,6 +77,17 @@ def fixture(name):
 
 def secret(number):
     return f"{number:032x}"
+
+
+def basic(user, password):
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def new_user(user):
+    """The secret, and the line for the ACL."""
+    lines = subprocess.run([BUILD + "/tenured", "--new-secret", user], check=True, text=True,
+                           capture_output=True).stdout.splitlines()
+    return lines[0].rpartition(" ")[2], lines[1].partition(": ")[2]
 
 
 class Daemon:

@@ -94,9 +94,14 @@ TEST(a_mistake_is_named_by_its_line)
         { "allow ann observe\n", ":1: expected: allow" },
         { "allow ann observe jobs*\n", ":1: a pattern is a name, PREFIX/* or *" },
         { "allow ann observe a//b\n", ":1: a pattern is a name, PREFIX/* or *" },
-        { "grant ann observe x\n", ":1: a line begins with user, allow or #" },
+        { "grant ann observe x\n", ":1: a line begins with user, allow, limit or #" },
         { "user ann plain\n", ":1: not a line that tenured --new-secret prints" },
         { "a b c d e f\n", ":1: too many words" },
+        { "limit ann leases\n", ":1: expected: limit NAME|* sessions|leases N" },
+        { "limit ann waiters 3\n", ":1: a limit is of sessions or leases" },
+        { "limit ann leases 0\n", ":1: a limit is a number from 1" },
+        { "limit ann leases 3x\n", ":1: a limit is a number from 1" },
+        { "limit * leases 3\nlimit * leases 4\n", ":2: the limit is there already" },
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -104,6 +109,28 @@ TEST(a_mistake_is_named_by_its_line)
         CHECK(strstr(message, bad[i].why) != NULL);
         CHECK(acl == NULL);
     }
+}
+
+static int64_t most(const char *user, enum tn_limit what)
+{
+    uint32_t limit = 0;
+
+    return tn_acl_limit(acl, user, what, &limit) ? (int64_t)limit : -1;
+}
+
+TEST(a_limit_is_the_users_own_or_that_of_all)
+{
+    CHECK_EQ_I64(load("limit ann leases 3\nlimit bob sessions 5\n", 0600), 0);
+    CHECK_EQ_I64(most("ann", TN_LIMIT_LEASES), 3);
+    CHECK_EQ_I64(most("ann", TN_LIMIT_SESSIONS), 0);
+    CHECK_EQ_I64(most("bob", TN_LIMIT_LEASES), 0);
+    CHECK_EQ_I64(most("eve", TN_LIMIT_LEASES), -1);
+    tn_acl_free(acl);
+    CHECK_EQ_I64(load("limit ann leases 3\nlimit * leases 7\n", 0600), 0);
+    CHECK_EQ_I64(most("ann", TN_LIMIT_LEASES), 3);
+    CHECK_EQ_I64(most("eve", TN_LIMIT_LEASES), 7);
+    CHECK_EQ_I64(most("eve", TN_LIMIT_SESSIONS), 0);
+    tn_acl_free(acl);
 }
 
 TEST(a_file_that_others_can_write_is_refused)

@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "core/lease_table.h"
+#include "core/lease_store.h"
 
 #define SESSIONS 6
 #define NAMES 5
 #define TERMS 3
 #define QUEUE 32
 #define STEP_GRANTS 32
+#define OWNERS 2
 
 struct model_session {
     bool exists, closed;
@@ -392,6 +393,28 @@ static void check_wake_at(void)
     agree(tn_table_wake_at(model.table) <= due, "the table wakes too late");
 }
 
+/* What each owner has, counted one by one. */
+static void check_owners(void)
+{
+    struct tn_owner_record owners[OWNERS + 1] = { { 0 } };
+
+    for (uint32_t i = 0; (i = tn_table_next_session(model.table, i)) != 0;) {
+        const struct tn_session_record *session = tn_session_at(model.table, i);
+        struct tn_owner_record *owner = &owners[session->owner];
+        owner->sessions++;
+        for (uint32_t at = session->leases.first; at != 0;
+             at = tn_lease_at(model.table, at)->links.next)
+            owner->places++;
+        for (uint32_t at = session->waiters.first; at != 0;
+             at = tn_waiter_at(model.table, at)->in_session.next)
+            owner->places++;
+    }
+    for (uint32_t i = 0; i <= OWNERS; i++) {
+        agree(tn_owner_at(model.table, i)->sessions == owners[i].sessions, "an owner's sessions");
+        agree(tn_owner_at(model.table, i)->places == owners[i].places, "an owner's places");
+    }
+}
+
 /* Carry out @op and everything that is due, and compare all of it. */
 static void step_both(uint32_t lease, struct candidate who, const struct tn_op *op)
 {
@@ -439,6 +462,7 @@ static void step_both(uint32_t lease, struct candidate who, const struct tn_op *
               "the last change told is not how things are");
     for (uint32_t i = tn_table_next(model.table, 0); i != 0; i = tn_table_next(model.table, i))
         check_lease(i);
+    check_owners();
     check_wake_at();
 }
 
@@ -485,6 +509,7 @@ static void random_step(void)
         .seq = s->exists && below(10) == 0 ? s->seq : s->seq + 1,
         .token = random_token(lease),
         .ttl = TN_MS(1000 + below(4000)),
+        .owner = below(OWNERS + 1),
     };
 
     model.now += below(40) == 0 ? TN_MS(below(4000)) : TN_MS(below(120));
@@ -519,6 +544,7 @@ static void run_model(uint64_t seed, uint64_t steps)
                                       .leases = 8,
                                       .waiters = SESSIONS * NAMES * TERMS,
                                       .text_bytes = 1024,
+                                      .owners = OWNERS,
                                       .hash_key = { seed, ~seed } };
 
     model = (struct model) { .seed = seed };

@@ -654,6 +654,96 @@ TEST(a_table_out_of_tokens_lets_its_waiters_go)
     CHECK_STR(waits(500, 'B', 1, "x"), "full");
 }
 
+/* --- Owners ----------------------------------------------------------------------------------- */
+
+/* A and B are the sessions of owner 1, C of owner 2. */
+static void start_owned(void)
+{
+    start_with((struct tn_table_limits) { .sessions = 8,
+                                          .leases = 8,
+                                          .waiters = 8,
+                                          .text_bytes = 4096,
+                                          .owners = 2,
+                                          .hash_key = { 1, 2 } });
+    for (int who = 'A'; who <= 'C'; who++) {
+        struct tn_op op = open_of(who);
+        op.owner = who == 'C' ? 2 : 1;
+        CHECK_STR(feed(0, op), "ok");
+    }
+}
+
+/* With at most two leases and places in line for the owner. */
+static const char *takes(int64_t at_ms, int who, int term, const char *name, bool wait)
+{
+    struct tn_op op = op_by(TN_OP_ACQUIRE, who, term, name);
+
+    op.wait = wait;
+    op.owner = who == 'C' ? 2 : 1;
+    op.owner_max = 2;
+    return feed(at_ms, op);
+}
+
+TEST(an_owner_has_so_many_leases_and_another_has_its_own)
+{
+    start_owned();
+    CHECK_STR(takes(100, 'A', 1, "x", false), "granted 1; x held 1");
+    CHECK_STR(takes(200, 'B', 1, "y", false), "granted 2; y held 2");
+    CHECK_STR(takes(300, 'A', 1, "z", false), "full");
+    CHECK(result.owners);
+    CHECK_STR(takes(300, 'B', 1, "z", true), "full");
+    CHECK_EQ_U64(tn_table_next(table, 2), 0);               /* Not even the name is on record. */
+    CHECK_STR(takes(400, 'A', 1, "x", false), "granted 1"); /* Said again: nothing more. */
+    CHECK_STR(takes(500, 'C', 1, "z", false), "granted 3; z held 3");
+    CHECK_STR(takes(600, 'C', 1, "x", true), "queued");
+    CHECK_STR(takes(700, 'C', 1, "y", true), "full");
+    CHECK(result.owners);
+    CHECK_STR(takes(700, 'C', 1, "x", true), "queued");
+    CHECK_STR(takes(700, 'C', 1, "y", false), "held 2");
+    CHECK_STR(releases(800, 'A', 1, "x", 1), "released; grant C1 x 4; x held 4");
+    CHECK_STR(takes(900, 'C', 1, "w", false), "full"); /* The place has become a lease. */
+    CHECK_STR(takes(900, 'A', 2, "w", false), "granted 5; w held 5");
+}
+
+TEST(what_an_owner_had_counts_no_more_when_its_session_is_over)
+{
+    start_owned();
+    CHECK_STR(takes(100, 'A', 1, "x", false), "granted 1; x held 1");
+    CHECK_STR(takes(200, 'A', 1, "y", false), "granted 2; y held 2");
+    CHECK_STR(takes(300, 'B', 1, "z", false), "full");
+    CHECK_STR(closes(400, 'A'), "ok; x free 1; y free 2");
+    CHECK_STR(takes(500, 'B', 1, "z", false), "granted 3; z held 3");
+}
+
+TEST(an_owner_has_so_many_sessions_and_opening_again_is_none)
+{
+    start_owned();
+    struct tn_op op = open_of('D');
+    op.owner = 1;
+    op.owner_max = 2;
+    CHECK_STR(feed(100, op), "full");
+    CHECK(result.owners);
+    op.owner = 2;
+    CHECK_STR(feed(200, op), "ok");
+    struct tn_op again = open_of('A');
+    again.owner = 1;
+    again.owner_max = 2;
+    CHECK_STR(feed(300, again), "ok");
+}
+
+TEST(a_session_of_nobody_is_whose_next_word_it_is_with_all_it_has)
+{
+    start_owned();
+    CHECK_STR(opens(0, 'D'), "ok");
+    CHECK_STR(acquires(100, 'D', 1, "x"), "granted 1; x held 1");
+    CHECK_STR(acquires(200, 'D', 1, "y"), "granted 2; y held 2");
+    struct tn_op op = op_by(TN_OP_RENEW, 'D', 0, "");
+    op.seq = ++seqs['D'];
+    op.owner = 2;
+    CHECK_STR(feed(300, op), "ok");
+    CHECK_STR(takes(400, 'C', 1, "z", false), "full");
+    CHECK_STR(takes(500, 'A', 1, "z", false), "granted 3; z held 3");
+}
+
 TEST(a_copy_of_the_block_is_a_table_of_its_own)
 {
     static uint64_t copy[1 << 14];
