@@ -20,6 +20,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/final.h"
 #include "base/time.h"
 #include "cli/campaign.h"
 #include "cli/http.h"
@@ -63,6 +64,8 @@ struct run {
     bool told;    /* That this term is lost, and why. */
     bool warned;  /* That there is no fence. */
     bool outage;  /* That the store does not answer was told. */
+    bool barred;  /* That the fence does not go up was told. */
+    bool led;     /* Once, so that the fence is right in itself. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
     uint64_t token;
@@ -112,6 +115,30 @@ static void hear_lost(struct run *run, const struct tenure_event *event)
         (void)tenure_drained(run->election); /* The command was not even started. */
 }
 
+static void leave(struct run *run, int status);
+
+/* A fence that never went up and will not, such as one that does not let us in, is a mistake and
+ * ends it; any other one is asked again with the next grant, and that is said once. */
+static void hear_refused(struct run *run, const struct tenure_event *event)
+{
+    bool fence = event->reason == TENURE_REASON_FENCE;
+    int code = fence ? tn_lib_fence_status(run->campaign.tenure) : 0;
+
+    if (run->leaving || (fence && run->barred))
+        return;
+    run->barred = fence;
+    if (fence && !run->led && tn_error_is_final(code))
+        leave(run, tn_cli_fail(code == TENURE_E_DENIED    ? TN_EXIT_DENIED
+                               : code == TENURE_E_DAMAGED ? TN_EXIT_UNAVAILABLE
+                                                          : TN_EXIT_USAGE,
+                               "run", "--fence: %s", event->detail));
+    else
+        (void)tn_cli_fail(0, "run", "%s: refused to lead with token %" PRIu64 ": %s%s%s%s",
+                          run->name, event->token, tenure_reason_text(event->reason),
+                          event->detail[0] != '\0' ? ": " : "", event->detail,
+                          fence ? "; trying again" : "");
+}
+
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
     struct run *run = arg;
@@ -120,14 +147,13 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     run->campaign.answered = true;
     if (event->kind == TENURE_WON) {
         run->won = run->holds = true;
-        run->lost = run->told = false;
+        run->lost = run->told = run->barred = false;
+        run->led = true;
         run->token = event->token;
     } else if (event->kind == TENURE_LOST) {
         hear_lost(run, event);
     } else if (event->kind == TENURE_REFUSED) {
-        (void)tn_cli_fail(0, "run", "%s: refused to lead with token %" PRIu64 ": %s%s%s", run->name,
-                          event->token, tenure_reason_text(event->reason),
-                          event->detail[0] != '\0' ? ": " : "", event->detail);
+        hear_refused(run, event);
     } else if (event->kind == TENURE_HEALTH) {
         tell_outage(run);
     } else if (event->kind == TENURE_LEADER || event->kind == TENURE_VACANT) {

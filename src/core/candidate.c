@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/assert.h"
+#include "base/final.h"
 #include "core/plant.h"
 #include "tenure/error.h"
 
@@ -467,6 +468,8 @@ void tn_candidate_raised(struct tn_candidate *candidate, tenure_ns now,
     } else if (status == TENURE_E_STALE) {
         heard.kind = TN_CLAIM_EV_STALE;
         heard.token = token;
+    } else if (tn_error_is_final(status)) {
+        heard.kind = TN_CLAIM_EV_BARRED;
     }
     step_claim(candidate, request->seat, &heard);
     end(candidate);

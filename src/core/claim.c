@@ -381,6 +381,8 @@ static void fences_raised(struct tn_claim *claim, const struct tn_claim_event *e
     if (event->kind == TN_CLAIM_EV_STALE && event->token > claim->token) {
         claim->high_token = event->token;
         refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
+    } else if (event->kind == TN_CLAIM_EV_BARRED && event->token == claim->token) {
+        refuse(claim, TN_REASON_FENCE, out);
     } else if (event->kind == TN_CLAIM_EV_RAISED && event->token == claim->token) {
         if (tn_session_valid(claim->session, claim->now))
             won(claim, out);
@@ -575,6 +577,7 @@ void tn_claim_step(struct tn_claim *claim, tenure_ns now, const struct tn_claim_
         session_lost(claim, ret_actions);
         break;
     case TN_CLAIM_EV_RAISED:
+    case TN_CLAIM_EV_BARRED:
     case TN_CLAIM_EV_STALE:
         fences_raised(claim, event, ret_actions);
         break;

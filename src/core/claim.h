@@ -76,6 +76,7 @@ enum tn_claim_event_kind {
     TN_CLAIM_EV_DOUBT,    /* The store counts fewer leases of ours than we hold: look it up. */
     /* From the fences. */
     TN_CLAIM_EV_RAISED, /* They are up at @token. */
+    TN_CLAIM_EV_BARRED, /* They will not go up to @token, however often they are asked. */
     TN_CLAIM_EV_STALE,  /* They already stand higher, at @token. */
 };
 

@@ -26,6 +26,9 @@
 /* How that process binds itself to the present session; false: nobody needs to. */
 bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding);
 
+/* Why the last fence that was not raised was not: the code; 0: all were. */
+int tn_lib_fence_status(struct tenure *tenure);
+
 /* In a page of its own that the kernel empties in a forked child. */
 struct tn_shared {
     _Atomic tenure_ns deadline;
@@ -80,7 +83,8 @@ struct tenure {
     bool ill;            /* As told last. */
     uint32_t waiting;    /* Threads in tenure_leave: the handle stays until they are out. */
     bool own_loop, shares, dispatching, rung, closing, closed_by_callback;
-    char fence_error[TENURE_ERROR_TEXT];
+    int fence_status;                    /* Of the last raise that failed, */
+    char fence_error[TENURE_ERROR_TEXT]; /* and why. */
 };
 
 /* election.c: the driver's host. */

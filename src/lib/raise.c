@@ -24,6 +24,7 @@ static void finish(struct tenure *tenure, const struct job *job, int status, uin
     election->raising = false;
     tenure->raising--;
     if (status != 0) {
+        tenure->fence_status = status;
         tn_text_init(&text, tenure->fence_error, sizeof tenure->fence_error);
         tn_text_add(&text, error[0] != '\0' ? error : tenure_strerror(status));
     }
@@ -33,6 +34,14 @@ static void finish(struct tenure *tenure, const struct job *job, int status, uin
         tn_driver_raised(&tenure->driver, &job->request, status, highest);
     (void)pthread_cond_broadcast(&tenure->returned);
     tn_driver_unlock(&tenure->driver);
+}
+
+int tn_lib_fence_status(struct tenure *tenure)
+{
+    tn_driver_lock(&tenure->driver);
+    int status = tenure->fence_status;
+    tn_driver_unlock(&tenure->driver);
+    return status;
 }
 
 static void *run(void *arg)

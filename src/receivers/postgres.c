@@ -114,7 +114,8 @@ static void close_server(void *self)
 static int refuse_connection(const struct server *server, struct tn_text *reterr)
 {
     static const char *const denials[] = { "authentication failed", "no pg_hba.conf entry",
-                                           "permission denied", "no password supplied" };
+                                           "permission denied", "no password supplied",
+                                           "FATAL:  role \"" };
     const char *message = PQerrorMessage(server->connection);
     int code = TENURE_E_UNAVAILABLE;
 
@@ -122,6 +123,8 @@ static int refuse_connection(const struct server *server, struct tn_text *reterr
         if (strstr(message, denials[i]) != NULL)
             code = TENURE_E_DENIED;
     }
+    if (strstr(message, "FATAL:  database \"") != NULL && strstr(message, "does not exist") != NULL)
+        code = TENURE_E_INVALID;
     return tell(code, message, reterr);
 }
 

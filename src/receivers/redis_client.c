@@ -195,11 +195,12 @@ int tn_redis_error(const struct tn_redis *redis, const struct tn_resp_value *err
         const char *word;
         int code;
     } words[] = {
-        { "STALE ", TENURE_E_STALE },      { "BADTOKEN ", TENURE_E_INVALID },
-        { "BADFENCE ", TENURE_E_DAMAGED }, { "WRONGTYPE ", TENURE_E_DAMAGED },
-        { "NOAUTH ", TENURE_E_DENIED },    { "WRONGPASS ", TENURE_E_DENIED },
-        { "NOPERM ", TENURE_E_DENIED },    { "DENIED ", TENURE_E_DENIED },
-        { "ERR AUTH ", TENURE_E_DENIED },  { "ERR invalid password", TENURE_E_DENIED },
+        { "STALE ", TENURE_E_STALE },         { "BADTOKEN ", TENURE_E_INVALID },
+        { "BADFENCE ", TENURE_E_DAMAGED },    { "WRONGTYPE ", TENURE_E_DAMAGED },
+        { "NOAUTH ", TENURE_E_DENIED },       { "WRONGPASS ", TENURE_E_DENIED },
+        { "NOPERM ", TENURE_E_DENIED },       { "DENIED ", TENURE_E_DENIED },
+        { "ERR AUTH ", TENURE_E_DENIED },     { "ERR invalid password", TENURE_E_DENIED },
+        { "ERR DB index", TENURE_E_INVALID },
     };
     int code = TENURE_E_UNAVAILABLE;
 

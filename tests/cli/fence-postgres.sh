@@ -271,6 +271,16 @@ t_check "done" heard 'done'
 gone
 t_check "33 came after 34" [ "$(value "SELECT string_agg(token::text, ',') FROM plain")" = 34,33 ]
 
+t_case "a database that is not there, a role that is not"
+nowhere=$(echo "$at" | sed 's|^\(postgres[a-z]*://[^/]*\)/[^?]*|\1/nowhere|')
+t_run "$tenure" fence raise --at "$nowhere" things 99
+failed 64 'database "nowhere" does not exist'
+t_run timeout 60 "$tenure" run --fence "$nowhere#things" nowhere -- true
+failed 64 '--fence: postgres: '
+nobody=$(echo "$at" | sed 's/user=tenure/user=nobody-at-all/')
+t_run timeout 60 "$tenure" run --fence "$nobody#things" nobody -- true
+failed 77 '--fence: postgres: '
+
 t_case "a role without rights"
 value "CREATE ROLE guest LOGIN; GRANT INSERT ON things TO guest" >/dev/null
 guest=$(echo "$at" | sed 's/user=tenure/user=guest/')

@@ -179,6 +179,10 @@ failed 77 "NOAUTH"
 t_run "$tenure" fence raise --at "redis://:wrong@127.0.0.1:$port" a 1
 failed 77 "WRONGPASS"
 t_refute "no password is told" grep -q wrong "$t_err"
+t_run timeout 60 "$tenure" run --fence "redis://:wrong@127.0.0.1:$port#a" locked-out -- true
+failed 77 "--fence: redis: WRONGPASS"
+t_run timeout 60 "$tenure" run --fence "redis://:s3%3acr%40t@127.0.0.1:$port/99#a" nowhere -- true
+failed 64 "DB index is out of range"
 t_run "$tenure" fence raise --at "redis://:s3%3acr%40t@127.0.0.1:$port/3" a 7
 t_ends 0
 t_run "$tenure" fence show --at "redis://default:s3%3Acr%40t@localhost:$port/3" a --json

@@ -245,10 +245,22 @@ t_prints "Examples:"
 t_run "$tenure" fence admit --help
 t_ends 0
 
-t_case "run: a fence that cannot be reached is not taken for another holder"
-t_run "$tenure" run --store "sqlite:$t_dir/unreached.db" --fence redis://127.0.0.1:1#r --wait 1s \
-    unreached -- true
+t_case "run: a fence that cannot be reached is tried again, and that is said once"
+t_run "$tenure" run --store "sqlite:$t_dir/unreached.db" --ttl 2s --fence redis://127.0.0.1:1#r \
+    --wait 6s unreached -- true
 t_check "75, not $t_status" [ "$t_status" -eq 75 ]
+t_check "once: $(cat "$t_err")" [ "$(grep -c "Connection refused; trying again" "$t_err")" -eq 1 ]
+t_check "more than once tried" [ "$("$tenure" status unreached --json \
+    --store "sqlite:$t_dir/unreached.db" | sed 's/.*"token":\([0-9]*\).*/\1/')" -gt 1 ]
 t_check "names the fence: $(cat "$t_err")" grep -q "or the fence could not be raised" "$t_err"
+t_check "two lines" [ "$(wc -l <"$t_err")" -eq 2 ]
+
+t_case "run: a fence that will never go up ends it, whatever the wait"
+t_run timeout 60 "$tenure" run --fence "sqlite:$t_dir/link.db#r" never -- true
+failed 77 "--fence: $t_dir/link.db: is a symbolic link"
+t_run timeout 60 "$tenure" run --fence "sqlite:$t_dir/text#r" --wait 40s never -- true
+failed 69 "--fence: $t_dir/text: not a database"
+t_run "$tenure" status never --json
+t_prints '"state":"free"'
 
 t_done

@@ -298,6 +298,16 @@ TEST(an_unanswered_raise_is_repeated_and_given_up_in_time)
     CHECK_STR(granted(6400, 2, 6), "raise t6");
 }
 
+TEST(a_fence_that_will_not_go_up_is_not_asked_again_for_this_grant)
+{
+    reach_raising();
+    CHECK_STR(token_is(650, TN_CLAIM_EV_BARRED, 4), ""); /* Of a grant before. */
+    CHECK_STR(token_is(700, TN_CLAIM_EV_BARRED, 5), "refused t5 fence-failed, release g1 t5");
+    CHECK_STR(token_is(750, TN_CLAIM_EV_BARRED, 5), "");
+    CHECK_STR(about(800, TN_CLAIM_EV_RELEASED, 1), "");
+    CHECK_STR(tick(3800), "acquire g2");
+}
+
 TEST(a_fence_that_stands_higher_is_remembered_as_a_token_seen)
 {
     reach_raising();
