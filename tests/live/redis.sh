@@ -61,37 +61,17 @@ end $one
 
 # --- Cost -------------------------------------------------------------------------------------
 
-# scripts: how many script calls the server has counted.
-scripts() {
-    rd 1 INFO commandstats | tr -d '\r' |
-        awk -F '[=,]' '/^cmdstat_eval/ { sum += $2 } END { print sum + 0 }'
-}
-
-# commands: and how many commands of clients in all, but for our own questions.
-commands() {
-    rd 1 INFO commandstats | tr -d '\r' |
-        awk -F '[=,:]' '/^cmdstat_(eval|evalsha|subscribe|unsubscribe|ping|hello)/ { sum += $3 }
-            END { print sum + 0 }'
-}
-
-# beats: renewals of all sessions there are.
-beats() {
-    for session in $(rd 1 KEYS "{tenure}:s:*"); do
-        rd 1 HGET "$session" beat
-    done | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
 # measure: sets calls, sent and renewed over seven seconds in which everything is settled.
 measure() {
-    before=$(beats)
-    until [ "$(beats)" -gt "$before" ]; do
+    before=$(rd_beats 1)
+    until [ "$(rd_beats 1)" -gt "$before" ]; do
         sleep 0.1
     done
     rd 1 CONFIG RESETSTAT >/dev/null
-    before=$(beats)
+    before=$(rd_beats 1)
     until_ms $(($(now_ms) + 7000))
-    calls=$(scripts) sent=$(commands)
-    renewed=$(($(beats) - before))
+    calls=$(rd_scripts 1) sent=$(rd_commands 1)
+    renewed=$(($(rd_beats 1) - before))
 }
 
 t_case "a thousand elections cost one script call per interval, and waiting for them costs no more"

@@ -40,6 +40,54 @@ refuses 64 "an odd number of independent servers, 3 or more" "$(rd_lock 1 2)"
 refuses 64 "an odd number of independent servers, 3 or more" "redlock://:geheim@127.0.0.1"
 refuses 64 "one server is named twice" "$(rd_lock 1 2 1)"
 
+t_case "a thousand elections cost every server one script call per interval, and waiting no more"
+# Five servers on one disk: waiting for it with every grant is not what is measured here.
+fsync_all() {
+    for n in $nodes; do
+        rd "$n" CONFIG SET appendfsync "$1" >/dev/null
+    done
+}
+# measured SESSIONS: over fourteen seconds, more than two intervals, in which everything is settled.
+measured() {
+    before=$(rd_beats 1)
+    until [ "$(rd_beats 1)" -gt "$before" ]; do
+        sleep 0.1
+    done
+    for n in $nodes; do
+        rd "$n" CONFIG RESETSTAT >/dev/null
+        rd_beats "$n" >"$t_dir/before.$n"
+    done
+    until_ms $(($(now_ms) + 14000))
+    for n in $nodes; do
+        calls=$(rd_scripts "$n") sent=$(rd_commands "$n")
+        renewed=$(($(rd_beats "$n") - $(cat "$t_dir/before.$n")))
+        what="server $n: $calls script calls, $sent commands for $renewed renewals of $1"
+        t_check "$what" [ "$renewed" -ge $((2 * $1)) ]
+        t_check "$what" [ "$calls" -le $((renewed + $1)) ]
+        t_check "$what" [ "$sent" -le $((renewed + $1)) ]
+        echo "# $what"
+    done
+}
+fsync_all everysec
+mkfifo "$t_dir/in1" "$t_dir/in2"
+"$fixtures/many" "$five" 1000 15000 cost <"$t_dir/in1" >"$t_dir/many1" 2>&1 &
+one=$!
+exec 8>"$t_dir/in1"
+t_check "all won" until_line "$t_dir/many1" "leads 1000" 60
+measured 1
+"$fixtures/many" "$five" 1000 15000 cost <"$t_dir/in2" >"$t_dir/many2" 2>&1 8>&- &
+two=$!
+exec 9>"$t_dir/in2"
+t_check "all wait" until_line "$t_dir/many2" "waits 1000" 60
+measured 2
+exec 8>&-
+wait $one
+t_check "the other leads all" until_line "$t_dir/many2" "leads 1000" 60
+exec 9>&-
+wait $two
+flush
+fsync_all always
+
 t_case "five servers, and any two of them are killed or stand still: a term goes on"
 candidate ada job "$five" 4s
 until_acted job 0

@@ -1,4 +1,4 @@
-/* redlock.c - the store redlock: rounds, sessions, watches and listings; redlock.h has the idea.
+/* redlock.c - the store redlock: rounds, sessions and listings; redlock.h has the idea.
  *
  * Happy path: a request goes to all nodes, and its answer is that of a majority. What can fail:
  * some nodes, which costs nothing as long as a majority is left; or too many, and then the request
@@ -499,91 +499,6 @@ static void heard_revoke(struct tn_rl_round *round, struct tn_rl_vote *vote)
     judge_plainly(round);
 }
 
-/* --- Watches -------------------------------------------------------------------------------- */
-
-static struct tn_rl_watch **find_watch(struct tn_rl_store *store, const char *name)
-{
-    const struct tn_hash_key key = { 0, 0 };
-    struct tn_rl_watch **link = &store->watches[tn_hash(key, name, strlen(name)) % TN_RD_BUCKETS];
-
-    while (*link != NULL && strcmp((*link)->name, name) != 0)
-        link = &(*link)->next;
-    return link;
-}
-
-static void read_watch(struct tn_rl_store *store, struct tn_rl_watch *watch);
-
-static void tell_watch(struct tn_rl_store *store, struct tn_rl_watch *watch,
-                       const struct tn_store_record *record)
-{
-    const struct tn_store_open *how = &store->base.how;
-    bool same = watch->told && watch->record.held == record->held &&
-                watch->record.token == record->token &&
-                tn_secret_equal(&watch->record.term, &record->term);
-
-    watch->told = true;
-    watch->record = *record;
-    if (!same)
-        how->host->changed(how->arg, watch->name, record);
-}
-
-static void heard_watch(struct tn_rl_round *round, struct tn_rl_vote *vote)
-{
-    struct tn_rl_store *store = round->store;
-    struct tn_rl_watch *watch = *find_watch(store, round->name);
-    struct tn_store_record record;
-
-    (void)vote;
-    if (round->over || store->base.closing || watch == NULL)
-        return;
-    bool known = tn_rl_read(round, &record);
-    if (!known && round->answered < round->asked)
-        return;
-    round->over = true;
-    watch->reading = false;
-    if (watch->dirty)
-        read_watch(store, watch);
-    if (known)
-        tell_watch(store, watch, &record);
-}
-
-static void read_watch(struct tn_rl_store *store, struct tn_rl_watch *watch)
-{
-    struct tn_op op = { .kind = TN_OP_READ,
-                        .name = watch->name,
-                        .name_len = (uint32_t)strlen(watch->name) };
-
-    watch->dirty = watch->reading;
-    if (!watch->reading)
-        watch->reading = tn_rl_ask(store, &op, tn_rl_all(store), heard_watch, NULL) != NULL;
-}
-
-static int watch_name(struct tn_store *base, const char *name, bool on)
-{
-    struct tn_rl_store *store = (struct tn_rl_store *)base;
-    struct tn_rl_watch **link = find_watch(store, name);
-    struct tn_rl_watch *watch = *link;
-
-    if (on && watch == NULL) {
-        watch = *link = calloc(1, sizeof *watch);
-        if (watch == NULL)
-            return TENURE_E_NOMEM;
-        memcpy(watch->name, name, strlen(name) + 1);
-    }
-    TN_ASSERT(watch != NULL);
-    watch->count += on ? 1U : -1U;
-    for (unsigned i = 0; i < store->count; i++) {
-        struct tn_store *redis = store->nodes[i].redis;
-        if (watch->count == (on ? 1 : 0) && redis->ops->watch(redis, name, on) < 0)
-            return TENURE_E_NOMEM; /* Some of them tell all the same. */
-    }
-    if (watch->count == 0) {
-        *link = watch->next;
-        free(watch);
-    }
-    return 0;
-}
-
 /* --- News of the nodes ---------------------------------------------------------------------- */
 
 static void node_granted(void *arg, const char *name, const struct tn_secret *hash, uint64_t token)
@@ -597,11 +512,9 @@ static void node_granted(void *arg, const char *name, const struct tn_secret *ha
 static void node_changed(void *arg, const char *name, const struct tn_store_record *record)
 {
     struct tn_rl_node *node = arg;
-    struct tn_rl_watch *watch = *find_watch(node->store, name);
 
-    (void)record;
-    if (watch != NULL && !node->store->base.closing)
-        read_watch(node->store, watch);
+    if (!node->store->base.closing)
+        tn_rl_watch_hear(node->store, name, record);
 }
 
 static void node_revoked(void *arg, const char *name, uint64_t token)
@@ -771,13 +684,7 @@ static void handle_closed(uv_handle_t *handle)
         store->sessions = session->next;
         free(session);
     }
-    for (unsigned i = 0; i < TN_RD_BUCKETS; i++) {
-        while (store->watches[i] != NULL) {
-            struct tn_rl_watch *watch = store->watches[i];
-            store->watches[i] = watch->next;
-            free(watch);
-        }
-    }
+    tn_rl_watches_done(store);
     tn_store_gone(&store->base);
 }
 
@@ -885,6 +792,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     if (store == NULL)
         return TENURE_E_NOMEM;
     tn_prng_seed(&store->prng, store->base.seeds[0]);
+    store->due_end = &store->due;
     int rc = tn_rd_url_parse(ops->scheme, how->rest, &store->url, reterr);
     if (rc == 0)
         rc = open_nodes(store, reterr);
@@ -906,7 +814,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     {                                                                                            \
         .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,       \
         .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,        \
-        .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,         \
+        .submit = submit, .watch = tn_rl_watch, .list = list_names, .close = close_store,        \
         .facts = tell_facts,                                                                     \
         .class_why = "a server that restarts without its data votes twice, and all trust their " \
                      "wall clocks",                                                              \

@@ -1,4 +1,4 @@
-/* redlock.h - one store made of a majority of independent ones, shared by redlock.c and bids.c.
+/* redlock.h - one store made of a majority of independent ones; for redlock.c, bids.c, watches.c.
  *
  * Each node is a whole store of redis:, with its own sessions, leases, queue and counter. What is
  * asked here is asked of all of them, in a round, and holds when a majority has said so. A lease at
@@ -89,7 +89,8 @@ struct tn_rl_bid {
 struct tn_rl_watch {
     struct tn_rl_watch *next;
     unsigned count;
-    bool reading, dirty, told;
+    struct tn_rl_watch *due_next;
+    bool is_due, reading, dirty, told; /* To be read; once more after that. */
     struct tn_store_record record;
     char name[TN_NAME_MAX + 1];
 };
@@ -108,6 +109,8 @@ struct tn_rl_store {
     struct tn_rl_session *sessions;
     struct tn_rl_bid *bids[TN_RD_BUCKETS];
     struct tn_rl_watch *watches[TN_RD_BUCKETS];
+    struct tn_rl_watch *due, **due_end; /* To be read, when fewer reads are under way. */
+    unsigned reads;
 };
 
 tenure_ns tn_rl_now(const struct tn_rl_store *store);
@@ -136,6 +139,14 @@ uint32_t tn_rl_holder(const struct tn_rl_round *round, bool sure,
 bool tn_rl_read(const struct tn_rl_round *round, struct tn_store_record *ret_record);
 
 struct tn_rl_session *tn_rl_session_find(struct tn_rl_store *store, const struct tn_secret *secret);
+
+/* --- watches.c ------------------------------------------------------------------------------ */
+
+int tn_rl_watch(struct tn_store *base, const char *name, bool on);
+/* A node has told of a change. */
+void tn_rl_watch_hear(struct tn_rl_store *store, const char *name,
+                      const struct tn_store_record *record);
+void tn_rl_watches_done(struct tn_rl_store *store);
 
 /* --- bids.c --------------------------------------------------------------------------------- */
 
