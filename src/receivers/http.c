@@ -22,18 +22,16 @@ struct gate {
 static int open_gate(const char *url, const struct tn_fence_options *options, void **ret_self,
                      struct tn_text *reterr)
 {
-    struct tn_place place;
-
-    if (!tn_http_url_parse(url, &place)) {
-        tn_text_add(reterr, "http: write http://HOST[:PORT], the address of a gate");
-        return TENURE_E_INVALID;
-    }
     struct gate *gate = malloc(sizeof *gate);
     if (gate == NULL) {
         tn_text_add(reterr, "out of memory");
         return TENURE_E_NOMEM;
     }
-    tn_http_client_init(&gate->client, &place);
+    int rc = tn_http_client_init(&gate->client, url, reterr);
+    if (rc < 0) {
+        free(gate);
+        return rc;
+    }
     gate->timeout = options->timeout;
     *ret_self = gate;
     return 0;
@@ -169,12 +167,11 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
     return 0;
 }
 
-const struct tn_fence_ops tn_fence_http_ops = {
-    .scheme = "http:",
-    .form = "http://HOST",
-    .open = open_gate,
-    .close = close_gate,
-    .raise = raise_fence,
-    .show = show,
-    .list = list,
-};
+#define HTTP_OPS(scheme_, form_)                                                      \
+    {                                                                                 \
+        .scheme = (scheme_), .form = (form_), .open = open_gate, .close = close_gate, \
+        .raise = raise_fence, .show = show, .list = list,                             \
+    }
+
+const struct tn_fence_ops tn_fence_http_ops = HTTP_OPS("http:", "http://HOST");
+const struct tn_fence_ops tn_fence_https_ops = HTTP_OPS("https:", "https://HOST");

@@ -27,21 +27,37 @@ bool tn_http_url_parse(const char *url, struct tn_place *ret_place)
     return tn_place_parse(host, len, "80", ret_place);
 }
 
-void tn_http_client_init(struct tn_http_client *client, const struct tn_place *place)
+int tn_http_client_init(struct tn_http_client *client, const char *url, struct tn_text *reterr)
 {
-    *client = (struct tn_http_client) { .place = *place, .fd = -1 };
-}
+    static const struct tn_net_form form = {
+        .scheme = "https",
+        .usage = "https://HOST[:PORT][?ca=FILE&cert=FILE&key=FILE&name=NAME]",
+        .port = "443",
+        .tls = "https",
+        .with_tls = true,
+    };
+    struct tn_net_url parts;
+    int rc = 0;
 
-static void disconnect(struct tn_http_client *client)
-{
-    if (client->fd >= 0)
-        (void)close(client->fd);
-    client->fd = -1;
+    *client = (struct tn_http_client) { .wire = { .fd = -1 } };
+    if (strncmp(url, "https:", 6) == 0) {
+        rc = tn_wire_parse(&client->wire, &form, url + 6, &parts, &client->place, reterr);
+        if (rc == 0 && (parts.user[0] != '\0' || parts.path[0] != '\0')) {
+            tn_text_addf(reterr, "https: a gate has no user and no path; write %s", form.usage);
+            rc = TENURE_E_INVALID;
+        }
+    } else if (!tn_http_url_parse(url, &client->place)) {
+        tn_text_add(reterr, "http: write http://HOST[:PORT], the address of a gate");
+        rc = TENURE_E_INVALID;
+    }
+    if (rc < 0)
+        tn_http_client_done(client);
+    return rc;
 }
 
 void tn_http_client_done(struct tn_http_client *client)
 {
-    disconnect(client);
+    tn_wire_done(&client->wire);
     free(client->in);
     client->in = NULL;
 }
@@ -56,10 +72,12 @@ static bool is_quiet(int fd)
 
 static int lost(struct tn_http_client *client, const char *why, struct tn_text *reterr)
 {
-    disconnect(client);
+    const char *tls = tn_wire_error(&client->wire);
+
     tn_text_add(reterr, "http: ");
     tn_text_escape(reterr, client->place.host, strlen(client->place.host));
-    tn_text_addf(reterr, ": %s; it may have happened", why);
+    tn_text_addf(reterr, ": %s; it may have happened", tls[0] != '\0' ? tls : why);
+    tn_wire_disconnect(&client->wire);
     return TENURE_E_TIMEOUT;
 }
 
@@ -86,7 +104,7 @@ static bool read_more(struct tn_http_client *client, size_t *len, tenure_ns end)
 {
     if (*len == client->in_size && !make_room(client, *len + 1))
         return false;
-    long got = tn_socket_receive(client->fd, client->in + *len, client->in_size - *len, end);
+    long got = tn_wire_receive(&client->wire, client->in + *len, client->in_size - *len, end);
     *len += got > 0 ? (size_t)got : 0;
     return got > 0;
 }
@@ -150,7 +168,7 @@ static bool read_body(struct tn_http_client *client, size_t at, size_t *len, ten
     default:
         while (read_more(client, len, end))
             continue;
-        return tn_boottime() < end && *len < (size_t)TN_HTTP_BODY_MAX;
+        return client->wire.tls == NULL && tn_boottime() < end && *len < (size_t)TN_HTTP_BODY_MAX;
     }
 }
 
@@ -170,7 +188,7 @@ static int receive(struct tn_http_client *client, bool to_head, tenure_ns end,
         tn_http_read(client->in, (size_t)head, to_head, &client->head) != head)
         return lost(client, "the answer did not end well", reterr);
     if (!client->head.keep_alive)
-        disconnect(client);
+        tn_wire_disconnect(&client->wire);
     *ret_answer = (struct tn_http_answer) { .head = &client->head,
                                             .body = client->in + head,
                                             .len = len - (size_t)head };
@@ -183,18 +201,19 @@ int tn_http_ask(struct tn_http_client *client, const char *head, size_t head_len
 {
     tenure_ns end = tn_boottime() + timeout;
 
-    if (client->fd >= 0 && !is_quiet(client->fd))
-        disconnect(client);
+    if (client->wire.fd >= 0 && !is_quiet(client->wire.fd))
+        tn_wire_disconnect(&client->wire);
     if (!make_room(client, 4096)) {
         tn_text_add(reterr, "out of memory");
         return TENURE_E_NOMEM;
     }
-    int rc =
-        client->fd >= 0 ? 0 : tn_place_connect(&client->place, end, "http", &client->fd, reterr);
+    int rc = client->wire.fd >= 0
+                 ? 0
+                 : tn_wire_connect(&client->wire, &client->place, end, "http", reterr);
     if (rc < 0)
         return rc;
-    if (!tn_socket_send(client->fd, head, head_len, end) ||
-        !tn_socket_send(client->fd, body, len, end))
+    if (!tn_wire_send(&client->wire, head, head_len, end) ||
+        !tn_wire_send(&client->wire, body, len, end))
         return lost(client, "the connection broke", reterr);
     return receive(client, to_head, end, ret_answer, reterr);
 }

@@ -1,6 +1,6 @@
 /* http_client.h - a small HTTP/1.1 client: one connection that is used again, a deadline.
  *
- * Threads: one at a time per client. Errors as in target.h. TLS (https:) is not there. */
+ * Threads: one at a time per client. Errors as in target.h. */
 #ifndef TN_RECEIVERS_HTTP_CLIENT_H
 #define TN_RECEIVERS_HTTP_CLIENT_H
 
@@ -12,7 +12,7 @@ enum { TN_HTTP_BODY_MAX = 64 << 20 };
 
 struct tn_http_client {
     struct tn_place place;
-    int fd; /* -1: none. */
+    struct tn_wire wire;
     char *in;
     size_t in_size;
     struct tn_http_head head; /* Of the last answer, pointing into @in. */
@@ -28,10 +28,11 @@ struct tn_http_answer {
 /* http://HOST[:PORT][/]; false: it is something else. */
 TENURE_MUST_USE bool tn_http_url_parse(const char *url, struct tn_place *ret_place);
 
-/* Connects when it is first asked. */
-void tn_http_client_init(struct tn_http_client *client, const struct tn_place *place);
+/* http://HOST[:PORT][/], or https: with the options of TLS. Connects when it is first asked. On an
+ * error nothing is left of it. */
+TENURE_MUST_USE int tn_http_client_init(struct tn_http_client *client, const char *url,
+                                        struct tn_text *reterr);
 
-/* Takes a client that is all zero but its @fd, too. */
 void tn_http_client_done(struct tn_http_client *client);
 
 /* Send @head, complete with its blank line, and @len bytes of @body, and wait for the answer, all

@@ -267,4 +267,5 @@ static int remove_library(void *self, const char *table, struct tn_text *reterr)
     }
 
 const struct tn_fence_ops tn_fence_redis_ops = REDIS_OPS("redis:", "redis://HOST");
+const struct tn_fence_ops tn_fence_rediss_ops = REDIS_OPS("rediss:", "rediss://HOST");
 const struct tn_fence_ops tn_fence_redis_unix_ops = REDIS_OPS("redis+unix:", "redis+unix:PATH");

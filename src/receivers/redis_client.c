@@ -25,7 +25,7 @@ enum {
 
 struct tn_redis {
     const char *who; /* Lines begin with it. */
-    int fd;
+    struct tn_wire wire;
     tenure_ns timeout;
     struct tn_place place;
     char user[TN_PLACE_MAX];
@@ -71,11 +71,16 @@ static bool parse_login(const char **text, struct tn_redis *redis)
 /* The servers that speak this protocol. */
 static const struct server {
     const char *scheme, *who, *port, *form;
+    bool tls;
 } servers[] = {
-    { "redis://", "redis", "6379", "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]" },
-    { "redis+unix:", "redis", NULL, "redis+unix:PATH" },
-    { "tenured://", "tenured", "7420", "tenured://[USER:SECRET@]HOST[:PORT]" },
-    { "unix:", "tenured", NULL, "unix:PATH" },
+    { "redis://", "redis", "6379", "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]", false },
+    { "redis+unix:", "redis", NULL, "redis+unix:PATH", false },
+    { "rediss:", "rediss", "6379", "rediss://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?ca=FILE]",
+      true },
+    { "tenured://", "tenured", "7420", "tenured://[USER:SECRET@]HOST[:PORT]", false },
+    { "tenureds:", "tenureds", "7420",
+      "tenureds://[USER:SECRET@]HOST[:PORT]?ca=FILE&cert=FILE&key=FILE", true },
+    { "unix:", "tenured", NULL, "unix:PATH", false },
 };
 
 static const struct server *server_of(const char *url)
@@ -111,24 +116,47 @@ static bool parse_url(const char *url, const struct server *server, struct tn_re
            tn_digits_check(text + 1, strlen(text + 1), 9999, redis->database);
 }
 
+static int parse_secure(const char *url, const struct server *server, struct tn_redis *redis,
+                        struct tn_text *reterr)
+{
+    const struct tn_net_form form = { .scheme = server->who,
+                                      .usage = server->form,
+                                      .port = server->port,
+                                      .tls = server->who,
+                                      .with_tls = true };
+    struct tn_net_url parts;
+
+    int rc = tn_wire_parse(&redis->wire, &form, url + strlen(server->scheme), &parts, &redis->place,
+                           reterr);
+    if (rc < 0)
+        return rc;
+    memcpy(redis->user, parts.user, sizeof parts.user);
+    memcpy(redis->password, parts.password, sizeof parts.password);
+    if (parts.path[0] == '\0' ||
+        tn_digits_check(parts.path, strlen(parts.path), 9999, redis->database))
+        return 0;
+    tn_text_addf(reterr, "%s: write %s", server->who, server->form);
+    return TENURE_E_INVALID;
+}
+
 /* --- Questions ------------------------------------------------------------------------------ */
 
 static int reconnect(struct tn_redis *redis, struct tn_text *reterr)
 {
-    if (redis->fd >= 0)
-        (void)close(redis->fd);
-    redis->fd = -1;
+    tn_wire_disconnect(&redis->wire);
     redis->in_len = 0;
-    return tn_place_connect(&redis->place, tn_boottime() + redis->timeout, redis->who, &redis->fd,
-                            reterr);
+    return tn_wire_connect(&redis->wire, &redis->place, tn_boottime() + redis->timeout, redis->who,
+                           reterr);
 }
 
 static int lost(struct tn_redis *redis, struct tn_text *reterr)
 {
-    (void)close(redis->fd);
-    redis->fd = -1;
-    return tell(redis, TENURE_E_TIMEOUT, redis->place.host, "no answer; it may have happened",
-                reterr);
+    const char *tls = tn_wire_error(&redis->wire);
+
+    (void)tell(redis, 0, redis->place.host, tls[0] != '\0' ? tls : "no answer", reterr);
+    tn_text_add(reterr, "; it may have happened");
+    tn_wire_disconnect(&redis->wire);
+    return TENURE_E_TIMEOUT;
 }
 
 /* More bytes into the buffer, which grows. */
@@ -142,8 +170,8 @@ static bool receive(struct tn_redis *redis, tenure_ns end)
         redis->in = larger;
         redis->in_size = size;
     }
-    long got = tn_socket_receive(redis->fd, redis->in + redis->in_len,
-                                 redis->in_size - redis->in_len, end);
+    long got = tn_wire_receive(&redis->wire, redis->in + redis->in_len,
+                               redis->in_size - redis->in_len, end);
     redis->in_len += got > 0 ? (size_t)got : 0;
     return got > 0;
 }
@@ -164,7 +192,8 @@ static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, si
     tn_resp_put_array(&out, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
         tn_resp_put_bulk(&out, words[i].bytes, words[i].len);
-    bool good = redis->fd >= 0 && !out.full && tn_socket_send(redis->fd, out.buf, out.len, end);
+    bool good =
+        redis->wire.fd >= 0 && !out.full && tn_wire_send(&redis->wire, out.buf, out.len, end);
     free(out.buf);
     redis->in_len = 0;
     while (good && len == 0) {
@@ -172,7 +201,7 @@ static int ask_once(struct tn_redis *redis, const struct tn_resp_word *words, si
         if (good)
             len = tn_resp_scan(&scan, ANSWER_MAX, VALUES_MAX, redis->in, redis->in_len);
     }
-    if (redis->fd < 0)
+    if (redis->wire.fd < 0)
         return tell(redis, TENURE_E_UNAVAILABLE, redis->place.host, "the connection is lost",
                     reterr);
     struct tn_redis_answer answer = { .bytes = redis->in, .len = (size_t)len };
@@ -294,15 +323,16 @@ int tn_redis_open(const char *url, tenure_ns timeout, struct tn_redis **ret_redi
         return TENURE_E_NOMEM;
     }
     redis->who = server->who;
-    redis->fd = -1;
+    redis->wire.fd = -1;
     redis->timeout = timeout;
     /* The URL is not repeated: there may be a password in it. */
-    if (parse_url(url, server, redis)) {
-        rc = reconnect(redis, reterr);
-    } else {
+    rc = server->tls ? parse_secure(url, server, redis, reterr) : 0;
+    if (!server->tls && !parse_url(url, server, redis)) {
         tn_text_addf(reterr, "%s: write %s", server->who, server->form);
         rc = TENURE_E_INVALID;
     }
+    if (rc == 0)
+        rc = reconnect(redis, reterr);
     if (rc == 0)
         rc = log_in(redis, reterr);
     if (rc < 0) {
@@ -317,8 +347,7 @@ void tn_redis_close(struct tn_redis *redis)
 {
     if (redis == NULL)
         return;
-    if (redis->fd >= 0)
-        (void)close(redis->fd);
+    tn_wire_done(&redis->wire);
     free(redis->in);
     free(redis);
 }

@@ -2,11 +2,13 @@
  *
  *     redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]
  *     redis+unix:PATH
+ *     rediss://...?ca=FILE&cert=FILE&key=FILE&name=NAME
  *     tenured://[USER:SECRET@]HOST[:PORT]   tenured speaks the same protocol
+ *     tenureds://...?ca=FILE&cert=FILE&key=FILE&name=NAME
  *     unix:PATH
  *
  * A fence asks a handful of questions and must not wait longer than it was told; a client library
- * would be more than all of this. TLS (rediss:) is not there.
+ * would be more than all of this.
  * Threads: one at a time per client. Errors as in target.h. */
 #ifndef TN_RECEIVERS_REDIS_CLIENT_H
 #define TN_RECEIVERS_REDIS_CLIENT_H

@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "base/time.h"
 #include "runtime/clock.h"
+#include "runtime/tls.h"
 
 /* --- Addresses ------------------------------------------------------------------------------ */
 
@@ -148,8 +149,8 @@ static int tell(int code, const char *who, const char *host, const char *why,
     return code;
 }
 
-int tn_place_connect(const struct tn_place *place, tenure_ns end, const char *who, int *ret_fd,
-                     struct tn_text *reterr)
+static int connect_place(const struct tn_place *place, tenure_ns end, const char *who, int *ret_fd,
+                         struct tn_text *reterr)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct addrinfo *found = NULL;
@@ -180,7 +181,7 @@ int tn_place_connect(const struct tn_place *place, tenure_ns end, const char *wh
 
 /* --- Bytes ---------------------------------------------------------------------------------- */
 
-bool tn_socket_send(int fd, const void *data, size_t len, tenure_ns end)
+static bool send_bytes(int fd, const void *data, size_t len, tenure_ns end)
 {
     const char *bytes = data;
 
@@ -197,7 +198,7 @@ bool tn_socket_send(int fd, const void *data, size_t len, tenure_ns end)
     return true;
 }
 
-long tn_socket_receive(int fd, void *buf, size_t size, tenure_ns end)
+static long receive_bytes(int fd, void *buf, size_t size, tenure_ns end)
 {
     for (;;) {
         ssize_t got = recv(fd, buf, size, 0);
@@ -205,6 +206,136 @@ long tn_socket_receive(int fd, void *buf, size_t size, tenure_ns end)
         if (got >= 0)
             return got;
         if ((errno != EAGAIN && errno != EINTR) || !tn_socket_wait(fd, POLLIN, end))
+            return -1;
+    }
+}
+
+/* --- Wires ---------------------------------------------------------------------------------- */
+
+/* What TLS wants to tell the server. */
+static bool push(struct tn_wire *wire, tenure_ns end)
+{
+    uint8_t sealed[4096];
+    size_t len;
+
+    while ((len = tn_tls_pull(wire->tls, sealed, sizeof sealed)) > 0)
+        if (!send_bytes(wire->fd, sealed, len, end))
+            return false;
+    return true;
+}
+
+/* Until the certificate has been checked. False: tn_tls_error says why, if it says anything. */
+static bool shake_hands(struct tn_wire *wire, tenure_ns end)
+{
+    enum tn_tls_state state = tn_tls_feed(wire->tls, NULL, 0);
+    uint8_t sealed[4096];
+
+    while (push(wire, end) && state == TN_TLS_SHAKING) {
+        long got = receive_bytes(wire->fd, sealed, sizeof sealed, end);
+        if (got <= 0)
+            return false;
+        state = tn_tls_feed(wire->tls, sealed, (size_t)got);
+    }
+    return state == TN_TLS_UP;
+}
+
+int tn_wire_parse(struct tn_wire *wire, const struct tn_net_form *form, const char *rest,
+                  struct tn_net_url *ret_url, struct tn_place *ret_place, struct tn_text *reterr)
+{
+    int rc = tn_net_url_parse(ret_url, form, rest, reterr);
+    const struct tn_net_tls *tls = &ret_url->tls;
+
+    if (rc == 0 && ret_url->count != 1) {
+        tn_text_addf(reterr, "%s: a fence is on one server; write %s", form->scheme, form->usage);
+        rc = TENURE_E_INVALID;
+    }
+    if (rc == 0)
+        rc = tn_tls_context_new(
+            &wire->context,
+            &(struct tn_tls_options) {
+                .scheme = form->scheme, .ca = tls->ca, .cert = tls->cert, .key = tls->key },
+            reterr);
+    if (rc < 0)
+        return rc;
+    memcpy(wire->name, tls->name, sizeof wire->name);
+    wire->certified = tls->cert[0] != '\0';
+    *ret_place = (struct tn_place) { .is_unix = false };
+    memcpy(ret_place->host, ret_url->endpoints[0].host, sizeof ret_place->host);
+    memcpy(ret_place->port, ret_url->endpoints[0].port, sizeof ret_url->endpoints[0].port);
+    return 0;
+}
+
+int tn_wire_connect(struct tn_wire *wire, const struct tn_place *place, tenure_ns end,
+                    const char *who, struct tn_text *reterr)
+{
+    int rc = connect_place(place, end, who, &wire->fd, reterr);
+
+    if (rc < 0 || wire->context == NULL)
+        return rc;
+    wire->heard = false;
+    wire->tls = tn_tls_new(wire->context, wire->name[0] != '\0' ? wire->name : place->host);
+    if (wire->tls == NULL)
+        rc = tell(TENURE_E_NOMEM, who, place->host, "out of memory", reterr);
+    else if (!shake_hands(wire, end))
+        rc = tell(TENURE_E_UNAVAILABLE, who, place->host,
+                  tn_tls_error(wire->tls)[0] != '\0' ? tn_tls_error(wire->tls)
+                                                     : "no TLS: the server hung up, or is silent",
+                  reterr);
+    if (rc < 0)
+        tn_wire_disconnect(wire);
+    return rc;
+}
+
+void tn_wire_disconnect(struct tn_wire *wire)
+{
+    tn_tls_free(wire->tls);
+    wire->tls = NULL;
+    if (wire->fd >= 0)
+        (void)close(wire->fd);
+    wire->fd = -1;
+}
+
+void tn_wire_done(struct tn_wire *wire)
+{
+    tn_wire_disconnect(wire);
+    tn_tls_context_free(wire->context);
+    wire->context = NULL;
+}
+
+const char *tn_wire_error(const struct tn_wire *wire)
+{
+    const char *why = wire->tls != NULL ? tn_tls_error(wire->tls) : "";
+
+    /* With TLS 1.3 a server looks at our certificate when we think that all is well, and what it
+     * says of it may be lost with the connection. */
+    if (wire->tls != NULL && why[0] == '\0' && !wire->heard && !wire->certified)
+        why = "no answer behind the handshake; does it want a certificate (cert=FILE&key=FILE)?";
+    return why;
+}
+
+bool tn_wire_send(struct tn_wire *wire, const void *bytes, size_t len, tenure_ns end)
+{
+    if (wire->tls == NULL)
+        return send_bytes(wire->fd, bytes, len, end);
+    return len == 0 || (tn_tls_write(wire->tls, bytes, len) == 0 && push(wire, end));
+}
+
+/* With TLS there is no end, which somebody may have made who is between: what is not whole by then
+ * is lost. */
+long tn_wire_receive(struct tn_wire *wire, void *buf, size_t size, tenure_ns end)
+{
+    uint8_t sealed[4096];
+
+    if (wire->tls == NULL)
+        return receive_bytes(wire->fd, buf, size, end);
+    for (;;) {
+        ssize_t clear = tn_tls_read(wire->tls, buf, size);
+        wire->heard = wire->heard || clear > 0;
+        if (clear != 0)
+            return clear;
+        long got = receive_bytes(wire->fd, sealed, sizeof sealed, end);
+        if (got <= 0 || tn_tls_feed(wire->tls, sealed, (size_t)got) == TN_TLS_FAILED ||
+            !push(wire, end))
             return -1;
     }
 }

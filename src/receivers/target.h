@@ -3,8 +3,9 @@
  *     sqlite:PATH       any SQLite database, also that of a Tenure store; resources are its rows
  *     file:PATH         a file that is written through the fence; the path is the resource
  *     postgres://...    a PostgreSQL database in which the fences were installed
- *     redis://...       a Redis, also by redis+unix:PATH
- *     http://...        a gate, `tenure gate`
+ *     redis://...       a Redis, also by redis+unix:PATH and, with TLS, rediss://...
+ *     http://...        a gate, `tenure gate`; https://... where TLS is in front of it
+ *     unix:PATH         tenured, also by tenured://... and, with TLS, tenureds://...
  *
  * A scheme is one struct tn_fence_ops in the table of target.c.
  *
@@ -119,9 +120,12 @@ extern const struct tn_fence_ops tn_fence_file_ops;
 extern const struct tn_fence_ops tn_fence_postgres_ops;
 extern const struct tn_fence_ops tn_fence_postgresql_ops;
 extern const struct tn_fence_ops tn_fence_redis_ops;
+extern const struct tn_fence_ops tn_fence_rediss_ops;
 extern const struct tn_fence_ops tn_fence_redis_unix_ops;
 extern const struct tn_fence_ops tn_fence_http_ops;
+extern const struct tn_fence_ops tn_fence_https_ops;
 extern const struct tn_fence_ops tn_fence_tenured_ops;
+extern const struct tn_fence_ops tn_fence_tenureds_ops;
 extern const struct tn_fence_ops tn_fence_unix_ops;
 
 /* "PLACE: why", with the foreign part escaped; returns @code. */

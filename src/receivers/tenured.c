@@ -97,4 +97,5 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
     }
 
 const struct tn_fence_ops tn_fence_tenured_ops = TENURED_OPS("tenured:", "tenured://HOST");
+const struct tn_fence_ops tn_fence_tenureds_ops = TENURED_OPS("tenureds:", "tenureds://HOST");
 const struct tn_fence_ops tn_fence_unix_ops = TENURED_OPS("unix:", "unix:PATH");

@@ -13,7 +13,7 @@ export TENURE_STORE
 pids=
 cleanup() {
     for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
-    [ ! -e "$t_dir/nginx/nginx.pid" ] || kill -TERM "$(cat "$t_dir/nginx/nginx.pid")"
+    [ ! -e "$t_dir/nginx/pid" ] || kill -TERM "$(cat "$t_dir/nginx/pid")"
     rm -rf "$t_dir"
 }
 trap cleanup EXIT
@@ -248,15 +248,11 @@ gate --fences "$t_dir/gate.db"
 if ! command -v nginx >/dev/null; then
     t_skip "nginx is not installed; tools/deps servers installs it"
 else
-    mkdir -p "$t_dir/nginx/logs"
-    chmod 755 "$t_dir" "$t_dir/nginx"
-    port=$((30000 + $$ % 10000))
-    sed "s|listen 127.0.0.1:8080|listen 127.0.0.1:$port|; s|http://127.0.0.1:8081|$server|
-        s|http://127.0.0.1:7423|$gate|
-        s|^pid nginx.pid|pid $t_dir/nginx/nginx.pid|" \
-        "$TENURE_ROOT/examples/nginx.conf" >"$t_dir/nginx/nginx.conf"
-    t_run nginx -p "$t_dir/nginx" -e "$t_dir/nginx/error" -c "$t_dir/nginx/nginx.conf"
-    t_check "starts: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    mkdir "$t_dir/nginx"
+    sed "s|listen 127.0.0.1:8080|listen 127.0.0.1:PORT|; s|http://127.0.0.1:8081|$server|
+        s|http://127.0.0.1:7423|$gate|; /^pid nginx.pid/d" \
+        "$TENURE_ROOT/examples/nginx.conf" >"$t_dir/nginx/conf"
+    start_nginx "$t_dir/nginx"
     own=$gate
     gate=http://127.0.0.1:$port
     send POST /shop/1 -d x

@@ -96,14 +96,14 @@ static bool prepare(char *why, size_t size)
 static void *open_connection(char *error, size_t size)
 {
     struct tn_http_client *client = malloc(sizeof *client);
-    struct tn_place at;
+    struct tn_text text;
 
-    if (client == NULL || !tn_http_url_parse(unguarded ? upstream : place.url, &at)) {
-        (void)snprintf(error, size, "no client for %s", place.url);
+    tn_text_init(&text, error, size);
+    if (client == NULL ||
+        tn_http_client_init(client, unguarded ? upstream : place.url, &text) < 0) {
         free(client);
         return NULL;
     }
-    tn_http_client_init(client, &at);
     return client;
 }
 
