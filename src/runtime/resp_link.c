@@ -218,6 +218,7 @@ void tn_resp_link_ready(struct tn_resp_link *link)
     struct tn_resp_call *call;
 
     link->ready = true;
+    link->refusal[0] = '\0';
     tn_stream_proven(&link->stream);
     while ((call = take_first(&link->waiting)) != NULL) {
         write_call(link, call, call->bytes, call->len);
@@ -233,6 +234,7 @@ void tn_resp_link_refuse(struct tn_resp_link *link, int status, const char *why)
     tn_stream_doubt(&link->stream, why);
     link->stream.status = status;
     (void)snprintf(error, sizeof error, "%s", tn_resp_link_error(link));
+    memcpy(link->refusal, error, sizeof error);
     end_all(&link->waiting, status, error);
 }
 

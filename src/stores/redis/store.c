@@ -366,12 +366,17 @@ static void refused(struct tn_rd_call *call)
     fail_call(call, code, why);
 }
 
-/* Its time is over before the first attempt to connect is. */
+/* Its time is over before an attempt to connect is. What the server said to the one before, such as
+ * that it is still loading, is more than nothing. */
 static void fail_unreached(struct tn_rd_call *call)
 {
     const struct tn_rd_store *store = call->store;
     char why[200];
 
+    if (store->conn.link.refusal[0] != '\0') {
+        fail_call(call, TENURE_E_UNAVAILABLE, store->conn.link.refusal);
+        return;
+    }
     (void)snprintf(why, sizeof why, "%s %.120s: no answer yet; is %s reachable there?",
                    store->url.scheme, store->url.net.endpoints[0].where,
                    store->url.tls ? "a Redis with TLS" : "a Redis");
