@@ -67,8 +67,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
         if (elect->once && elect->status < 0)
             elect->status = TN_EXIT_LOST;
     } else if (event->kind == TENURE_REFUSED) {
-        (void)tn_cli_fail(0, "elect", "%s: refused to lead with token %" PRIu64 ": %s", elect->name,
-                          event->token, tenure_reason_text(event->reason));
+        tn_cli_refused_print("elect", elect->name, event, "");
     } else if (event->kind == TENURE_HEALTH) {
         tell_outage(elect);
     }

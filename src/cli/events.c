@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "cli/cli.h"
 
 /* The words that scripts rely on; NULL: not for them. */
 static const char *event_word(enum tenure_event_kind kind)
@@ -57,4 +58,12 @@ bool tn_cli_event_print(const char *name, const char *label, const struct tenure
         tn_text_add(&text, "null}");
     TN_ASSERT(!tn_text_truncated(&text));
     return printf("%s\n", line) > 0 && fflush(stdout) == 0;
+}
+
+void tn_cli_refused_print(const char *verb, const char *name, const struct tenure_event *event,
+                          const char *then)
+{
+    (void)tn_cli_fail(0, verb, "%s: refused to lead with token %" PRIu64 ": %s%s%s%s", name,
+                      event->token, tenure_reason_text(event->reason),
+                      event->detail[0] != '\0' ? ": " : "", event->detail, then);
 }

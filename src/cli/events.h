@@ -10,4 +10,8 @@
  * out. False: nobody reads any more. */
 bool tn_cli_event_print(const char *name, const char *label, const struct tenure_event *event);
 
+/* Say on stderr that the name was not led with the token of @event, why, and what is done now. */
+void tn_cli_refused_print(const char *verb, const char *name, const struct tenure_event *event,
+                          const char *then);
+
 #endif

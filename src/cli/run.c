@@ -23,6 +23,7 @@
 #include "base/final.h"
 #include "base/time.h"
 #include "cli/campaign.h"
+#include "cli/events.h"
 #include "cli/http.h"
 #include "lib/private.h"
 #include "receivers/spec.h"
@@ -133,10 +134,7 @@ static void hear_refused(struct run *run, const struct tenure_event *event)
                                                           : TN_EXIT_USAGE,
                                "run", "--fence: %s", event->detail));
     else
-        (void)tn_cli_fail(0, "run", "%s: refused to lead with token %" PRIu64 ": %s%s%s%s",
-                          run->name, event->token, tenure_reason_text(event->reason),
-                          event->detail[0] != '\0' ? ": " : "", event->detail,
-                          fence ? "; trying again" : "");
+        tn_cli_refused_print("run", run->name, event, fence ? "; trying again" : "");
 }
 
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
