@@ -33,10 +33,12 @@ function look_at(work, server,   list, i) {
     sum_up(list, count[work, server])
 }
 
-function compare(work, ours, with, theirs,   list, i, n) {
-    n = count[work, ours] < count[with, theirs] ? count[work, ours] : count[with, theirs]
-    for (i = 1; i <= n; i++)
-        list[i] = value[work, ours, i] / value[with, theirs, i]
+# Beside one who did nothing at all there is no ratio.
+function compare(work, ours, with, theirs,   list, i, n, most) {
+    most = count[work, ours] < count[with, theirs] ? count[work, ours] : count[with, theirs]
+    for (i = 1; i <= most; i++)
+        if (value[with, theirs, i] + 0 != 0)
+            list[++n] = value[work, ours, i] / value[with, theirs, i]
     sum_up(list, n)
 }
 

@@ -165,14 +165,8 @@ says "ERR Function not found"
 t_check "the token" [ "$(highest "$at" crash)" = 1000 ]
 
 # A port that nobody has.
-free_port() {
-    port=$((20000 + ($$ + $1) % 10000))
-    while redis-cli -p $port PING >/dev/null 2>&1; do port=$((port + 1)); done
-    echo $port
-}
-
 t_case "a password, a user, a database"
-port=$(free_port 9000)
+port=$(t_ports 1)
 "$harness" start "$t_dir/locked" --requirepass 's3:cr@t' --port "$port" --bind 127.0.0.1 >/dev/null
 t_run "$tenure" fence raise --at "redis+unix:$t_dir/locked/redis.sock" a 1
 failed 77 "NOAUTH"
@@ -210,7 +204,7 @@ t_ends 0
 
 # Two nodes with half of the slots each.
 t_case "a cluster: one slot per resource, and redirections are followed"
-one=$(free_port 1) two=$(free_port 5000)
+one=$(t_ports 1) two=$(t_ports 1)
 for node in one two; do
     eval "port=\$$node"
     "$harness" start "$t_dir/$node" --cluster-enabled yes --port "$port" --bind 127.0.0.1 \

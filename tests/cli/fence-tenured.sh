@@ -13,7 +13,7 @@ unset TENURE_SECRET
 daemon=
 trap '[ -z "$daemon" ] || kill -KILL "$daemon" 2>/dev/null; rm -rf "$t_dir"' EXIT
 
-port=$((20000 + $$ % 20000))
+port=$(t_ports 1)
 at=unix:$t_dir/socket
 
 # daemon: sets $daemon.

@@ -31,8 +31,8 @@ if ! "$tenure" run --http x:0 n -- true 2>&1 | grep -q 'port'; then
     t_done
 fi
 
-port=$((20000 + $$ % 20000))
-other=$((port + 1))
+port=$(t_ports 1)
+other=$(t_ports 1)
 
 t_case "the leader names itself, the follower names the leader, both are well"
 "$tenure" run --ttl 3s --id ada --http 127.0.0.1:$port job -- sleep 1000 2>"$t_dir/ada.err" &

@@ -17,6 +17,7 @@
 # t_bad WORDS CMD...   runs CMD: exit 64, nothing on stdout, one line with WORDS on stderr
 # t_fail WHAT          the case fails
 # t_skip REASON        the case is skipped; its later checks are not run
+# t_ports COUNT        so many ports that nobody has
 # t_done               prints the summary and exits; a script that ends without it has failed
 #
 # $t_dir is a scratch directory, removed at the end. tests/run sets TENURE_ROOT (the sources) and
@@ -41,6 +42,19 @@ t_verdict=$t_dir/.verdict
 
 trap 'rm -rf "$t_dir"' EXIT
 trap 'exit 130' INT TERM
+
+# Below those that the system gives to whoever connects: one of these may be gone when it is needed.
+t_ports() {
+    tp_left=$1
+    for tp_port in $(shuf -i 10000-32000 -n $(($1 + 100))); do
+        [ "$tp_left" -gt 0 ] || break
+        if ! cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+            grep -qi ":$(printf %04X "$tp_port") "; then
+            echo "$tp_port"
+            tp_left=$((tp_left - 1))
+        fi
+    done
+}
 
 t_verdict_is() { [ -e "$t_verdict" ] && [ "$(cat "$t_verdict")" = "$1" ]; }
 

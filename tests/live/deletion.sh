@@ -118,7 +118,7 @@ else
 fi
 
 zk_need
-port=$("$zk_py" ports 1)
+port=$(t_ports 1)
 zk_make one "$port"
 t_case "zookeeper: delete of the holder's node"
 t_check "starts" zk_start one

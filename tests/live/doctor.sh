@@ -93,7 +93,7 @@ fi
 
 zk_need
 # shellcheck disable=SC2046 # Words.
-set -- $("$zk_py" ports 11)
+set -- $(t_ports 11)
 port=$1
 zk_make one "$port"
 t_case "zookeeper"

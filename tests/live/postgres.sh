@@ -20,7 +20,7 @@ conform_begin careless "$(at careless)"
 if command -v pgbouncer >/dev/null; then
     pg_sql postgres "CREATE DATABASE pooled"
     pg_sql postgres "CREATE DATABASE deaf"
-    pool_port=$(pg_free_port 5000)
+    pool_port=$(t_ports 1)
     {
         echo "[databases]"
         echo "* = host=127.0.0.1 port=$pg_port"
@@ -178,7 +178,7 @@ refuses 69 "does not match host name" \
 
 t_case "a read-only replica"
 pg_as "$pg_bin/pg_basebackup" -h "$pg_home" -p "$pg_port" -U tester -D "$pg_home/replica" -R
-replica_port=$(pg_free_port 3000)
+replica_port=$(t_ports 1)
 pg_as "$pg_bin/pg_ctl" -D "$pg_home/replica" -o "-p $replica_port -k $pg_home" \
     -l "$pg_home/replica.log" -w start >/dev/null
 refuses 69 "read-only replica" "postgres://tester@127.0.0.1:$replica_port/plain?sslmode=disable"

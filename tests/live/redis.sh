@@ -158,7 +158,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost \
     -addext "subjectAltName=DNS:localhost" -keyout "$t_dir/key" -out "$t_dir/cert" 2>/dev/null
 openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=other \
     -keyout /dev/null -out "$t_dir/other" 2>/dev/null
-tls_port=$(rd_free_port 4500)
+tls_port=$(t_ports 1)
 if rd_start 3 --tls-port "$tls_port" --tls-cert-file "$t_dir/cert" --tls-key-file "$t_dir/key" \
     --tls-auth-clients no; then
     leads "rediss://localhost:$tls_port?ca=$t_dir/cert"

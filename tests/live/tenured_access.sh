@@ -82,7 +82,7 @@ fi
 
 t_case "another server at that address"
 if command -v redis-server >/dev/null 2>&1; then
-    other=$(free_port)
+    other=$(t_ports 1)
     redis-server --port "$other" --save '' --appendonly no --dir "$t_dir" >"$t_dir/redis" 2>&1 &
     redis=$!
     candidates="$candidates $!"

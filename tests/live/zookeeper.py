@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """zookeeper.py - what the live tests of the ZooKeeper store need beside the server.
 
-    ports COUNT                    that many free ports
     ask PORT WORD                  a four-letter word
     turns PORT PATH ID TERMS MS    a candidate in the layout of Curator's LeaderLatch, on kazoo
     guard PORT PATH USER:PASSWORD  a znode that only this user may use
@@ -29,13 +28,6 @@ def client(port, auth=None):
     if auth:
         kazoo.add_auth("digest", auth)
     return kazoo
-
-
-def ports(count):
-    held = [socket.socket() for _ in range(int(count))]
-    for one in held:
-        one.bind(("127.0.0.1", 0))
-    print(" ".join(str(one.getsockname()[1]) for one in held))
 
 
 def ask(port, word):
@@ -160,7 +152,7 @@ def check(*names):
 
 
 def main():
-    verbs = {f.__name__: f for f in (ports, ask, turns, guard, usurp, delete, check)}
+    verbs = {f.__name__: f for f in (ask, turns, guard, usurp, delete, check)}
     verbs[sys.argv[1]](*sys.argv[2:])
 
 

@@ -10,7 +10,7 @@ latch=$TENURE_BUILD/tests/fixtures/latch
 many=$TENURE_BUILD/tests/fixtures/many
 
 zk_need
-port=$("$zk_py" ports 1)
+port=$(t_ports 1)
 zk_make one "$port"
 if ! zk_start one; then
     t_case "a server"

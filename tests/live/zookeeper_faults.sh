@@ -10,7 +10,7 @@
 
 zk_need
 # shellcheck disable=SC2046 # Words.
-set -- $("$zk_py" ports 10)
+set -- $(t_ports 10)
 zk_make one "$1"
 if ! zk_start one; then
     t_case "a server"

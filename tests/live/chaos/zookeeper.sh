@@ -10,7 +10,7 @@ TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../../.." && pwd)}
 . "$TENURE_ROOT/tests/live/faults.lib"
 
 zk_need
-port=$("$zk_py" ports 1)
+port=$(t_ports 1)
 zk_make one "$port"
 if ! zk_start one; then
     t_case "a server"
