@@ -352,7 +352,7 @@ uint32_t tn_session_find(const struct tn_table *table, const struct tn_secret *s
     return index;
 }
 
-void tn_table_expect(const struct tn_table *table, const char *name, uint32_t len)
+uint32_t tn_table_expect(const struct tn_table *table, const char *name, uint32_t len)
 {
     uint32_t bucket = bucket_of(&table->by_name, hash_name(table, name, len));
     uint32_t halved = *next_halved(table, &table->by_name);
@@ -360,6 +360,15 @@ void tn_table_expect(const struct tn_table *table, const char *name, uint32_t le
     __builtin_prefetch(words_at(table, table->by_name.at) + bucket);
     if (halved != 0) /* A name that is not there will be added, and this bucket dealt out. */
         __builtin_prefetch(&tn_lease_at(table, halved)->chain);
+    return bucket;
+}
+
+void tn_table_expect_at(const struct tn_table *table, uint32_t bucket)
+{
+    uint32_t lease = words_at(table, table->by_name.at)[bucket];
+
+    if (lease != 0)
+        __builtin_prefetch(&tn_lease_at(table, lease)->hash);
 }
 
 uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t len)

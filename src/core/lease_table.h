@@ -141,8 +141,10 @@ size_t tn_table_size(const struct tn_table_limits *limits);
 /* Lay out an empty table in @block (zeroed, 8-byte aligned, tn_table_size bytes). Returns it. */
 struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits);
 
-/* A step with this name comes soon: begin to fetch where it is looked up. Changes nothing. */
-void tn_table_expect(const struct tn_table *table, const char *name, uint32_t len);
+/* A step with this name comes soon: begin to fetch where it is looked up. Changes nothing. Returns
+ * where to go on, a little later: then that is in the cache, and tells what else to fetch. */
+uint32_t tn_table_expect(const struct tn_table *table, const char *name, uint32_t len);
+void tn_table_expect_at(const struct tn_table *table, uint32_t bucket);
 
 /* Take one operation. Names and labels must have passed tn_name_check or be at most 255 bytes. */
 void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op,

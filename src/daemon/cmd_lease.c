@@ -109,10 +109,14 @@ static void do_acquire(struct tn_call *call)
         tn_reply_error(call, "ERR usage: " ACQUIRE_USAGE);
         return;
     }
-    tn_table_expect(call->server->state.table, call->words[4].bytes, call->words[4].len);
-    if (tn_word_secret(call, 2, 's', &how.op.session, NULL) &&
-        tn_word_secret(call, 3, 't', &how.op.term, how.term_text) && tn_may_write(call))
-        acquire_one(call, &how, 4);
+    /* Names are many, so the memory of this one is far away: it is sent for before it is needed. */
+    const struct tn_table *table = call->server->state.table;
+    uint32_t bucket = tn_table_expect(table, call->words[4].bytes, call->words[4].len);
+    if (!tn_word_secret(call, 2, 's', &how.op.session, NULL) ||
+        !tn_word_secret(call, 3, 't', &how.op.term, how.term_text) || !tn_may_write(call))
+        return;
+    tn_table_expect_at(table, bucket);
+    acquire_one(call, &how, 4);
 }
 
 static void do_acquire_many(struct tn_call *call)

@@ -122,17 +122,12 @@ static bool work_off(struct tn_server *server)
 
 static void resume_waiters(struct tn_server *server)
 {
-    bool again;
-
-    do { /* What one of them asks for may end the wait of another. */
-        again = false;
-        for (struct tn_conn *conn = server->dirty; conn != NULL; conn = conn->dirty_next) {
-            if (conn->resumable) {
+    while (server->resumable) { /* What one of them asks for may end the wait of another. */
+        server->resumable = false;
+        for (struct tn_conn *conn = server->dirty; conn != NULL; conn = conn->dirty_next)
+            if (conn->resumable)
                 tn_conn_resume(conn);
-                again = true;
-            }
-        }
-    } while (again);
+    }
 }
 
 static void snapshot_if_long(struct tn_server *server)

@@ -214,6 +214,7 @@ struct tn_server {
     struct tn_conn *conns, *gated;
     struct tn_conn *dirty, **dirty_last;
     uint32_t conn_count;
+    bool resumable; /* One of the dirty ones may be. */
     struct tn_baton baton;
     bool flushing; /* On a thread that does not serve any more. */
     tenure_ns flush_began;

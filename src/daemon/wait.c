@@ -25,6 +25,7 @@ static void end_wait(struct tn_wait *wait)
     tn_map_remove(conn->server->waits, &wait->node);
     conn->wait = NULL;
     conn->resumable = true;
+    conn->server->resumable = true;
     uv_close((uv_handle_t *)&wait->timer, timer_closed);
 }
 
