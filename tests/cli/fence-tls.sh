@@ -57,8 +57,7 @@ tls_daemon() {
 }
 
 t_case "Redis with TLS"
-port=$((20000 + $$ % 10000))
-while redis-cli -p "$port" PING >/dev/null 2>&1; do port=$((port + 1)); done
+port=$(t_ports 1)
 if ! "$TENURE_ROOT/tests/harness/redis" start "$t_dir/redis" --tls-port "$port" \
     --tls-cert-file "$t_dir/server.pem" --tls-key-file "$t_dir/server.key" \
     --tls-ca-cert-file "$t_dir/ca.pem" --requirepass 's3:cr@t' >"$t_dir/said"; then

@@ -79,17 +79,13 @@ check_contract() {
     }
 }
 
-# start_nginx FOLDER: with FOLDER/conf, where PORT stands for the first free port; sets $port.
+# start_nginx FOLDER: with FOLDER/conf, where PORT stands for a free one; sets $port.
 # The process is in FOLDER/pid.
 start_nginx() {
     chmod 755 "$t_dir" "$1"
     mkdir -p "$1/logs"
-    port=$((20000 + $$ % 10000))
-    while :; do
-        sed "s|PORT|$port|" "$1/conf" >"$1/nginx.conf"
-        t_run nginx -p "$1" -e "$1/error" -c "$1/nginx.conf" -g "pid $1/pid;"
-        grep -q "Address already in use" "$t_err" || break
-        port=$((port + 1))
-    done
+    port=$(t_ports 1)
+    sed "s|PORT|$port|" "$1/conf" >"$1/nginx.conf"
+    t_run nginx -p "$1" -e "$1/error" -c "$1/nginx.conf" -g "pid $1/pid;"
     t_check "nginx starts: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 }
