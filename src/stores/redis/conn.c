@@ -2,9 +2,11 @@
  *
  * Happy path: HELLO with AUTH is the link's; then SELECT, INFO, SCRIPT LOAD, and the script's own
  * hello, which writes and publishes; then whoever waits is let through. With Sentinel the first
- * connection only asks where the master is, and the second goes there.
+ * connection only asks where the master is, and the second goes there; in a cluster likewise, to
+ * the node that has our slot.
  * What can fail: each of these, with the server's word for it. What asking again cannot mend (a
  * password, a permission, an eviction policy) is told to all who wait, at once. */
+#define _GNU_SOURCE /* memrchr */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,9 @@
 #include "stores/redis/private.h"
 
 #define REACH_MS 5000
+
+/* A cluster that changes may name another node now and then. */
+#define MOVES_MAX 5
 
 /* --- What the server says ------------------------------------------------------------------- */
 
@@ -141,29 +146,60 @@ static void greet_next(struct tn_rd_store *store, enum tn_rd_greeting greeting)
     greet(store, words, count);
 }
 
-static void hear_master(struct tn_rd_store *store, const struct tn_resp_call *call)
+/* Connect to the server that another one has named. False: it has named none. */
+static bool go_to(struct tn_rd_store *store, struct tn_resp_word host, struct tn_resp_word port,
+                  const char *why)
 {
     struct tn_rd_conn *conn = &store->conn;
-    struct tn_rd_reply reply = tn_rd_reply_of(call->reply, call->reply_len);
-    struct tn_resp_word host = tn_rd_next(&reply);
-    struct tn_resp_word port = tn_rd_next(&reply);
     struct tn_endpoint at[TN_ENDPOINTS_MAX] = { { .local = false } };
     unsigned count = store->url.net.count;
 
     if (host.len == 0 || host.len >= sizeof at->host || port.len == 0 ||
-        port.len >= sizeof at->port) {
-        refuse(store, TENURE_E_UNAVAILABLE,
-               "this Sentinel knows no such master; check sentinel= in the URL");
-        return;
-    }
+        port.len >= sizeof at->port)
+        return false;
     memcpy(at->host, host.bytes, host.len);
     memcpy(at->port, port.bytes, port.len);
     (void)snprintf(at->where, sizeof at->where, "%s:%s", at->host, at->port);
     conn->master = at[0];
-    /* The Sentinels are asked again as soon as it cannot be reached. */
+    /* Those of the URL are asked again as soon as it cannot be reached. */
+    count = count < TN_ENDPOINTS_MAX ? count : TN_ENDPOINTS_MAX - 1;
     memcpy(at + 1, store->url.net.endpoints, count * sizeof *at);
     tn_stream_set_endpoints(&conn->link.stream, at, count + 1);
-    tn_stream_doubt(&conn->link.stream, "on to the master");
+    tn_stream_doubt(&conn->link.stream, why);
+    return true;
+}
+
+static void hear_master(struct tn_rd_store *store, const struct tn_resp_call *call)
+{
+    struct tn_rd_reply reply = tn_rd_reply_of(call->reply, call->reply_len);
+    struct tn_resp_word host = tn_rd_next(&reply);
+    struct tn_resp_word port = tn_rd_next(&reply);
+
+    if (!go_to(store, host, port, "on to the master"))
+        refuse(store, TENURE_E_UNAVAILABLE,
+               "this Sentinel knows no such master; check sentinel= in the URL");
+}
+
+/* "MOVED SLOT HOST:PORT": all our keys are in one slot of a cluster, and another node has it. An
+ * empty host is the one that says so. False: it is something else, or they send us round. */
+static bool follow(struct tn_rd_store *store, const struct tn_resp_value *error)
+{
+    const char *here = store->conn.link.stream.at.host;
+    const char *end = error->bytes + error->len;
+    bool moved = tn_resp_begins(error, "MOVED") && error->len > 6;
+    const char *blank = moved ? memchr(error->bytes + 6, ' ', error->len - 6) : NULL;
+    const char *colon = blank != NULL ? memrchr(blank, ':', (size_t)(end - blank)) : NULL;
+
+    if (colon == NULL || store->conn.moves == MOVES_MAX) {
+        store->conn.moves = 0;
+        return false;
+    }
+    store->conn.moves++;
+    struct tn_resp_word host = { blank + 1, (uint32_t)(colon - blank - 1) };
+    struct tn_resp_word port = { colon + 1, (uint32_t)(end - colon - 1) };
+    if (host.len == 0)
+        host = tn_resp_word_of(here);
+    return go_to(store, host, port, "on to the node that has the slot");
 }
 
 /* The text behind "\nKEY:" in what INFO says, up to the end of its line. */
@@ -222,6 +258,7 @@ static void hear_probe(struct tn_rd_store *store, const struct tn_resp_call *cal
     struct tn_resp_word word = tn_rd_next(&reply);
 
     if (tn_rd_is(word, "ok")) {
+        store->conn.moves = 0;
         tn_stream_proven(&store->conn.link.stream);
         tn_resp_link_ready(&store->conn.link);
         tn_rd_catch_up(store);
@@ -243,6 +280,8 @@ static void greeted(struct tn_resp_call *call)
 
     if (call->status != 0)
         return; /* The connection was lost, and another is made. */
+    if (call->value.type == TN_RESP_ERROR && follow(store, &call->value))
+        return;
     if (call->value.type == TN_RESP_ERROR && greeting != TN_RD_INFO) {
         tn_text_init(&text, why, sizeof why);
         refuse(store, tn_rd_blame(&call->value, &text), why);

@@ -64,6 +64,7 @@ struct tn_rd_conn {
     struct tn_tls_context *tls;
     enum tn_rd_greeting greeting;
     struct tn_endpoint master; /* Where Sentinel says it is. */
+    unsigned moves;            /* From node to node, since a connection was of use. */
     char version[24];
     bool forgets; /* It keeps no append-only file. */
 };
