@@ -133,6 +133,7 @@ takes_over() {
     what=$1
     shift
     store=${scheme:-sqlite}:$t_dir/$what.db
+    : >"$t_dir/$what.1"
     "$@" "$store" >"$t_dir/$what.1" 2>&1 &
     first=$!
     t_check "$what: the first works: $(cat "$t_dir/$what.1")" \
