@@ -38,6 +38,19 @@ static int ask(struct tn_sqlite *store, const char *question, char *ret_answer, 
     return rc;
 }
 
+/* What the check found. That it could not look, for want of memory or because of the disk, is told
+ * there as well, with a code, and is no damage. */
+static int judge(const char *answer)
+{
+    static const char words[] = "error code=";
+    const char *at = strstr(answer, words);
+    long code = at != NULL ? strtol(at + sizeof words - 1, NULL, 10) : 0;
+
+    if (strcmp(answer, "ok") == 0)
+        return SQLITE_OK;
+    return code > 0 ? (int)code : SQLITE_CORRUPT;
+}
+
 static int configure(struct tn_sqlite *store)
 {
     char answer[128];
@@ -55,8 +68,8 @@ static int configure(struct tn_sqlite *store)
         rc = ask(store, "PRAGMA page_count", answer, sizeof answer);
     if (rc == SQLITE_OK && strtol(answer, NULL, 10) <= CHECK_PAGES) {
         rc = ask(store, "PRAGMA quick_check(1)", answer, sizeof answer);
-        if (rc == SQLITE_OK && strcmp(answer, "ok") != 0)
-            rc = SQLITE_CORRUPT;
+        if (rc == SQLITE_OK)
+            rc = judge(answer);
     }
     return rc;
 }
@@ -104,8 +117,7 @@ static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
         rc = migrate(store);
     store->was_busy = (rc & 0xff) == SQLITE_BUSY;
     if (rc != SQLITE_OK)
-        return tn_sql_error(store->path, rc, store->db != NULL ? sqlite3_errmsg(store->db) : NULL,
-                            reterr);
+        return tn_sql_error(store->path, rc, tn_sql_detail(store, rc), reterr);
     /* Again, should the file have been exchanged in between: each transaction makes sure that the
      * file SQLite has open is still the one with this name. */
     return tn_sqlite_check(store->path, reterr);

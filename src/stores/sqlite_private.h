@@ -135,7 +135,8 @@ void tn_sqlite_tell_revoked(struct tn_sqlite *store, int64_t id);
 /* When a lease that session @id waits for may become free without anybody's doing; TN_NEVER. */
 tenure_ns tn_sqlite_due_at(struct tn_sqlite *store, int64_t id);
 
-/* The code and the line for SQLite's @rc. */
+/* What there is to say about SQLite's @rc; and the code and the line for it. */
+const char *tn_sql_detail(const struct tn_sqlite *store, int rc);
 int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *reterr);
 
 /* The name of our own way to open files, for sqlite3_open_v2; NULL: SQLite's. */

@@ -160,6 +160,14 @@ int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *r
     return code;
 }
 
+const char *tn_sql_detail(const struct tn_sqlite *store, int rc)
+{
+    /* What SQLite has to say is more exact when its last error is this one. */
+    if (store->db != NULL && sqlite3_extended_errcode(store->db) == rc)
+        return sqlite3_errmsg(store->db);
+    return sqlite3_errstr(rc);
+}
+
 /* Between 1 and 16 ms, spread by the low bits of the clock, so that crowds do not march. */
 int tn_sql_wait(void *arg, int count)
 {
@@ -321,14 +329,11 @@ static int fail_moved(struct tn_sqlite *store, struct tn_text *reterr)
 static int fail(struct tn_sqlite *store, struct tn_text *reterr)
 {
     int rc = store->failed;
-    const char *detail = sqlite3_errstr(rc);
 
-    /* What SQLite has to say is more exact when its last error is this one. */
-    if (sqlite3_extended_errcode(store->db) == rc)
-        detail = sqlite3_errmsg(store->db);
     /* Without its file SQLite fails in one way or another; this is the one that helps. */
     bool moved = (rc & 0xff) != SQLITE_NOMEM && has_moved(store);
-    int code = moved ? fail_moved(store, reterr) : tn_sql_error(store->path, rc, detail, reterr);
+    int code = moved ? fail_moved(store, reterr)
+                     : tn_sql_error(store->path, rc, tn_sql_detail(store, rc), reterr);
     store->was_busy = !moved && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED);
     tn_sql_roll_back(store);
     return code;

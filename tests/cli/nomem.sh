@@ -62,6 +62,9 @@ take() { # take NAME: $token, TENURE_SECRET
 }
 
 t_case "status and list"
+for n in $(seq 60); do # A file of more pages than SQLite has memory for from the start.
+    "$tenure" acquire "filler/$(printf '%080d' "$n")" --ttl 1h >/dev/null || t_fail "no filler"
+done
 take kept
 for words in "status kept --json" "list"; do
     at=$(first)
