@@ -106,6 +106,18 @@ struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits
     return table;
 }
 
+void tn_table_parts(const struct tn_table *table, struct tn_table_part ret_parts[2])
+{
+    ret_parts[0] = (struct tn_table_part) {
+        .at = block_of(table) + table->leases.at,
+        .bytes = (size_t)table->leases.limit * sizeof(struct tn_lease_record),
+    };
+    ret_parts[1] = (struct tn_table_part) {
+        .at = words_at(table, table->by_name.at),
+        .bytes = (size_t)table->leases.limit * sizeof(uint32_t),
+    };
+}
+
 /* --- Slots and text ------------------------------------------------------------------------- */
 
 /* A new element of @array; @freed_next is the chaining word of its first freed one, if any. */

@@ -146,6 +146,14 @@ struct tn_table *tn_table_init(void *block, const struct tn_table_limits *limits
 uint32_t tn_table_expect(const struct tn_table *table, const char *name, uint32_t len);
 void tn_table_expect_at(const struct tn_table *table, uint32_t bucket);
 
+/* The memory in which names are looked up, far apart each time, in two parts: with many names it is
+ * worth large pages. */
+struct tn_table_part {
+    void *at;
+    size_t bytes;
+};
+void tn_table_parts(const struct tn_table *table, struct tn_table_part ret_parts[2]);
+
 /* Take one operation. Names and labels must have passed tn_name_check or be at most 255 bytes. */
 void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op,
                    struct tn_result *ret_result);

@@ -169,6 +169,7 @@ bool tn_server_turn(struct tn_server *server)
         return false;
     }
     tn_flush_send(server);
+    tn_state_grown(&server->state);
     tn_journal_prepare(&server->journal);
     /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
     bool more =

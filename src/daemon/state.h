@@ -11,6 +11,7 @@
 struct tn_state {
     struct tn_table *table;
     size_t table_bytes;
+    bool large; /* Its names lie in large pages, if the system has them. */
     struct tn_fences fences;
 };
 
@@ -18,6 +19,9 @@ struct tn_state {
 TENURE_MUST_USE int tn_state_init(struct tn_state *state, struct tn_table_limits limits,
                                   uint32_t fences_max);
 void tn_state_done(struct tn_state *state);
+
+/* Call it now and then, while the number of names grows. */
+void tn_state_grown(struct tn_state *state);
 
 /* The journal's view of it. */
 struct tn_journal_state tn_state_for_journal(struct tn_state *state);
