@@ -104,12 +104,14 @@ static int refuse(const char *url, size_t len, struct tn_text *reterr)
         nearest = tn_nearest(typed, words);
     }
     quote(reterr, url);
-    tn_text_add(reterr, " names no store; known are ");
-    list_known(reterr);
+    /* The remedy first: the list is long, and may be cut short. */
+    tn_text_add(reterr, " names no store; ");
     if (nearest != NULL)
-        tn_text_addf(reterr, "; did you mean %s:?", nearest);
+        tn_text_addf(reterr, "did you mean %s:? ", nearest);
     else if (url[len] == '\0')
-        tn_text_add(reterr, "; for a file write sqlite:PATH");
+        tn_text_add(reterr, "for a file write sqlite:PATH; ");
+    tn_text_add(reterr, "known are ");
+    list_known(reterr);
     return TENURE_E_INVALID;
 }
 

@@ -42,11 +42,6 @@ static bool begins(const char *words)
     return strncmp(line, words, strlen(words)) == 0;
 }
 
-static bool ends(const char *words)
-{
-    return strlen(line) >= strlen(words) && strcmp(line + strlen(line) - strlen(words), words) == 0;
-}
-
 /* Which stores are known beside the first two depends on the build. */
 TEST(an_unknown_scheme_is_refused_with_those_that_are_known)
 {
@@ -54,11 +49,9 @@ TEST(an_unknown_scheme_is_refused_with_those_that_are_known)
     const char *rest = NULL;
 
     CHECK_EQ_I64(find("sqlit:/x", &ops, &rest), TENURE_E_INVALID);
-    CHECK(begins("'sqlit:/x' names no store; known are sqlite:, memory:"));
-    CHECK(ends("; did you mean sqlite:?"));
+    CHECK(begins("'sqlit:/x' names no store; did you mean sqlite:? known are sqlite:, memory:"));
     CHECK_EQ_I64(find("/var/lib/t.db", &ops, &rest), TENURE_E_INVALID);
-    CHECK(begins("'/var/lib/t.db' names no store; known are sqlite:, memory:"));
-    CHECK(ends("; for a file write sqlite:PATH"));
+    CHECK(begins("'/var/lib/t.db' names no store; for a file write sqlite:PATH; known are"));
     CHECK_EQ_I64(find("qqqqqqqqqq\n:x", &ops, &rest), TENURE_E_INVALID);
     CHECK(begins("'qqqqqqqqqq\\n:x' names no store; known are sqlite:, memory:"));
     CHECK(strstr(line, "did you mean") == NULL);
