@@ -13,6 +13,7 @@
 #include "base/duration.h"
 #include "base/time.h"
 #include "cli/reserve.h"
+#include "lib/private.h"
 #include "runner/os.h"
 #include "stores/registry.h"
 
@@ -155,16 +156,22 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
 {
     struct tenure_error error;
     char buf[TN_DURATION_TEXT];
+    char why[TENURE_ERROR_TEXT] = "";
+    struct tn_text text;
 
     int health = tenure_health(campaign->tenure, &error);
     if (health != 0)
         return tn_cli_store_fail(
             campaign->verb, health == TENURE_E_DENIED ? health : TENURE_E_UNAVAILABLE, error.text);
+    tn_text_init(&text, why, sizeof why);
+    if (tn_lib_fence_status(campaign->tenure, &text) != 0)
+        return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                           "%s was not acquired: for the whole %s another held it, or the fence "
+                           "could not be raised: %s",
+                           campaign->name, tn_cli_duration(buf, campaign->wait), why);
     return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
-                       campaign->fenced ? "%s was not acquired: for the whole %s another held it, "
-                                          "or the fence could not be raised"
-                                        : "%s was held by another for the whole %s",
-                       campaign->name, tn_cli_duration(buf, campaign->wait));
+                       "%s was held by another for the whole %s", campaign->name,
+                       tn_cli_duration(buf, campaign->wait));
 }
 
 int tn_campaign_close(struct tn_campaign *campaign, bool held, int status)

@@ -37,7 +37,6 @@ struct tn_campaign {
     bool prints;  /* Set by the verb: standard output is all that it is for, */
     bool unheard; /* and nobody reads it any more. */
     bool warned;  /* What the store warns of was told. */
-    bool fenced;  /* Set by the verb: a fence has to go up before it leads. */
 };
 
 #define TN_CAMPAIGN_OPTIONS(words_)                                                           \

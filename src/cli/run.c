@@ -123,7 +123,7 @@ static void leave(struct run *run, int status);
 static void hear_refused(struct run *run, const struct tenure_event *event)
 {
     bool fence = event->reason == TENURE_REASON_FENCE;
-    int code = fence ? tn_lib_fence_status(run->campaign.tenure) : 0;
+    int code = fence ? tn_lib_fence_status(run->campaign.tenure, NULL) : 0;
 
     if (run->leaving || (fence && run->barred))
         return;
@@ -435,7 +435,6 @@ static int start_campaign(struct run *run)
         .fences = fences,
     };
 
-    run->campaign.fenced = has_fence(run);
     int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);
     return rc < 0 ? tn_cli_store_fail("run", rc, "") : -1;
 }

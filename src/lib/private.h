@@ -26,8 +26,9 @@
 /* How that process binds itself to the present session; false: nobody needs to. */
 bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding);
 
-/* Why the last fence that was not raised was not: the code; 0: all were. */
-int tn_lib_fence_status(struct tenure *tenure);
+/* Why the last fence that was not raised was not: the code, and the line unless @reterr is NULL; 0:
+ * all were. */
+int tn_lib_fence_status(struct tenure *tenure, struct tn_text *reterr);
 
 /* In a page of its own that the kernel empties in a forked child. */
 struct tn_shared {

@@ -36,10 +36,12 @@ static void finish(struct tenure *tenure, const struct job *job, int status, uin
     tn_driver_unlock(&tenure->driver);
 }
 
-int tn_lib_fence_status(struct tenure *tenure)
+int tn_lib_fence_status(struct tenure *tenure, struct tn_text *reterr)
 {
     tn_driver_lock(&tenure->driver);
     int status = tenure->fence_status;
+    if (status != 0 && reterr != NULL)
+        tn_text_add(reterr, tenure->fence_error);
     tn_driver_unlock(&tenure->driver);
     return status;
 }

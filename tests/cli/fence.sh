@@ -255,6 +255,13 @@ t_check "more than once tried" [ "$("$tenure" status unreached --json \
 t_check "names the fence: $(cat "$t_err")" grep -q "or the fence could not be raised" "$t_err"
 t_check "two lines" [ "$(wc -l <"$t_err")" -eq 2 ]
 
+t_case "run: and a wait that is over before that tells why it did not go up"
+t_run "$tenure" run --store "sqlite:$t_dir/unreached.db" --fence redis://127.0.0.1:1#r --wait 2s \
+    early -- true
+t_check "75, not $t_status" [ "$t_status" -eq 75 ]
+t_check "one line: $(cat "$t_err")" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_check "why: $(cat "$t_err")" grep -q "could not be raised: .*Connection refused" "$t_err"
+
 t_case "run: a fence that will never go up ends it, whatever the wait"
 t_run timeout 60 "$tenure" run --fence "sqlite:$t_dir/link.db#r" never -- true
 failed 77 "--fence: $t_dir/link.db: is a symbolic link"
