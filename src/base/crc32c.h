@@ -10,5 +10,7 @@
 
 /* The checksum of @len more bytes, after bytes whose checksum is @crc; 0 to begin with. */
 uint32_t tn_crc32c(uint32_t crc, const void *data, size_t len);
+/* The same without the processor's own instruction, for those that have none, and for tests. */
+uint32_t tn_crc32c_portable(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -19,6 +19,17 @@ TEST(the_values_of_the_standard)
     CHECK_EQ_U64(tn_crc32c(0, bytes, sizeof bytes), 0x46dd794e);
 }
 
+TEST(with_and_without_the_processors_instruction_it_is_the_same)
+{
+    unsigned char bytes[300];
+
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 167 + 13);
+    for (size_t len = 0; len <= sizeof bytes; len++)
+        for (uint32_t crc = 0; crc < 3; crc++)
+            CHECK_EQ_U64(tn_crc32c(~crc, bytes, len), tn_crc32c_portable(~crc, bytes, len));
+}
+
 TEST(a_checksum_may_be_made_in_pieces)
 {
     const char *text = "the quick brown fox jumps over the lazy dog";
