@@ -1,7 +1,7 @@
 /* conn.c - one peer: bytes in, commands carried out, replies gathered, and sent after the flush.
  *
- * Reading goes into one buffer that all connections share; only a command that is not all there is
- * kept with its connection, so ten thousand silent peers cost next to nothing. */
+ * Reading goes into one buffer that all connections share (heard.c); only a command that is not all
+ * there is kept with its connection, so ten thousand silent peers cost next to nothing. */
 #define _GNU_SOURCE /* struct ucred */
 #include <errno.h>
 #include <stdlib.h>
@@ -287,12 +287,13 @@ void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len)
 static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
     struct tn_conn *conn = handle->data;
+    char *room = tn_heard_room(conn);
 
     (void)suggested;
     if (conn->tls != NULL)
-        *ret_buf = uv_buf_init(conn->server->read_buf, sizeof conn->server->read_buf);
+        *ret_buf = uv_buf_init(room, TN_FRAME_BYTES);
     else
-        tn_conn_room_in(conn, conn->server->read_buf, ret_buf);
+        tn_conn_room_in(conn, room, ret_buf);
 }
 
 static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -302,11 +303,16 @@ static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n == 0)
         return;
     if (n < 0 || conn->ignored > IGNORED_MAX) { /* ENOBUFS, too: no room left. */
+        tn_heard_carry_out(conn->server);       /* Its last word may be among it. */
         tn_conn_close(conn);
         return;
     }
     if (conn->ignored > 0) {
         conn->ignored += (uint32_t)n;
+        return;
+    }
+    if (conn->tls == NULL && conn->relay == NULL && conn->in_len == 0) {
+        tn_heard_add(conn, (size_t)n);
         return;
     }
     tn_server_tell_time(conn->server);
@@ -336,6 +342,7 @@ void tn_conn_close(struct tn_conn *conn)
         return;
     tn_peer_drop(conn);
     conn->closing = true;
+    tn_heard_strike_out(conn);
     tn_conn_untouch(conn);
     if (conn->prev != NULL) {
         *conn->prev = conn->next;

@@ -21,6 +21,10 @@
 /* Steps of leftover work in one turn of the loop; each lets go of at most four leases. */
 #define STEPS_MAX 2000
 #define SWEEP_MS 1000
+/* How often to look for more before a flush, how many peers are many, and what is much to flush. */
+#define LOOKS_MAX 4
+#define MANY 16
+#define MUCH_BYTES (256 * 1024)
 
 void tn_log(const char *format, ...)
 {
@@ -147,6 +151,7 @@ static void snapshot_if_long(struct tn_server *server)
 /* All that goes before a flush. Returns whether some of it is left. */
 static bool gather(struct tn_server *server)
 {
+    tn_heard_carry_out(server);
     bool left = work_off(server);
 
     tn_http_run(server);
@@ -265,6 +270,7 @@ static void drain(struct tn_server *server)
 {
     struct tn_conn *next;
 
+    tn_heard_carry_out(server);
     server->draining = true;
     tn_notify("STOPPING=1");
     tn_server_tell_time(server);
@@ -421,11 +427,22 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
     return rc;
 }
 
+/* Wait for what peers say. When many say something at once others are about to, and one flush may
+ * do for them all: so look again, unless that is much already. */
+static void hear(struct tn_server *server)
+{
+    (void)uv_run(&server->loop, UV_RUN_ONCE);
+    for (int looks = 1;
+         looks < LOOKS_MAX && server->heard.count >= MANY && server->journal.batch_len < MUCH_BYTES;
+         looks++)
+        (void)uv_run(&server->loop, UV_RUN_NOWAIT);
+}
+
 /* Until the end, or until the other thread took over. */
 static void serve(struct tn_server *server)
 {
     do
-        (void)uv_run(&server->loop, UV_RUN_ONCE);
+        hear(server);
     while (tn_server_turn(server));
 }
 

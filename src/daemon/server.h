@@ -33,6 +33,7 @@
 #define TN_WORD_BYTES 4096
 #define TN_OUT_MAX (8u << 20) /* A peer that lets so much wait for it is cut off. */
 #define TN_LISTENERS_MAX 8
+#define TN_HEARD_MAX 1024
 #define TN_BUCKETS 4096
 
 #define TN_HISTOGRAM_BUCKETS 20
@@ -119,6 +120,7 @@ struct tn_conn {
     struct tn_relay *relay;       /* by this. */
     struct tn_http_request *http; /* Whose replies these are; NULL: they are for the socket. */
     struct tn_conn *next, **prev; /* Of all. */
+    struct tn_saying *heard;      /* Not carried out yet; NULL: there is none. */
     struct tn_conn *dirty_next, **dirty_prev, *gated_next;
     bool dirty, closing, quitting;
     bool lingers;     /* Its last word is an error that it should get. */
@@ -182,6 +184,18 @@ struct tn_listener {
 };
 
 /* Who serves; flush.c. */
+/* What has been read of connections and not been carried out yet. */
+struct tn_heard {
+    struct tn_saying {
+        struct tn_conn *conn; /* NULL: it was closed meanwhile. */
+        char *bytes;
+        size_t len;
+    } list[TN_HEARD_MAX];
+    uint32_t count;
+    size_t len;
+    char bytes[4 * TN_FRAME_BYTES];
+};
+
 struct tn_baton {
     uv_mutex_t lock; /* Guards what follows. */
     uv_cond_t called;
@@ -240,7 +254,7 @@ struct tn_server {
     struct tn_map_node *watches[TN_BUCKETS];
     uint32_t watch_count;
     struct tn_resp_word words[TN_WORDS_MAX];
-    char read_buf[TN_FRAME_BYTES];
+    struct tn_heard heard;
     char clear_buf[TN_FRAME_BYTES]; /* Of a peer with TLS. */
 };
 
@@ -370,6 +384,16 @@ void tn_conn_listen(struct tn_conn *conn);
 void tn_conn_send(struct tn_conn *conn, size_t len);
 /* Go on with the commands that arrived while the connection waited. */
 void tn_conn_resume(struct tn_conn *conn);
+
+/* --- heard.c ---------------------------------------------------------------------------------- */
+
+/* Where TN_FRAME_BYTES of @conn may be read to. What it has said before is carried out by then. */
+char *tn_heard_room(struct tn_conn *conn);
+/* @len bytes of @conn have been read there; they are carried out with all others. */
+void tn_heard_add(struct tn_conn *conn, size_t len);
+/* It is closed. */
+void tn_heard_strike_out(struct tn_conn *conn);
+void tn_heard_carry_out(struct tn_server *server);
 
 /* --- secure.c --------------------------------------------------------------------------------- */
 

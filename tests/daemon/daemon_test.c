@@ -429,6 +429,45 @@ TEST(sigterm_drains_waiters_are_told_and_the_socket_is_gone)
     stage_end();
 }
 
+/* The daemon stands still while they speak, so that it finds all of it at once. */
+TEST(what_many_said_at_once_is_carried_out_whoever_hung_up_and_before_sigterm)
+{
+    enum { PEERS = 40 };
+    int fds[PEERS];
+    char name[20];
+
+    stage_begin();
+    stage_start();
+    for (unsigned i = 0; i < PEERS; i++) {
+        fds[i] = stage_connect();
+        opens(fds[i], i, 60000, "");
+    }
+    CHECK(kill(stage.pid, SIGSTOP) == 0);
+    for (unsigned i = 0; i < PEERS; i++) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        stage_send(fds[i], acquire(i, i, name, ""));
+        if (i % 2 == 1) /* Every second one hangs up at once, */
+            CHECK(close(fds[i]) == 0);
+        else if (i % 4 == 0) /* and some say half of something more. */
+            stage_send_bytes(fds[i], "PI", 2);
+    }
+    CHECK(kill(stage.pid, SIGTERM) == 0);
+    CHECK(kill(stage.pid, SIGCONT) == 0);
+    for (unsigned i = 0; i < PEERS; i += 2) {
+        stage_expect(fds[i], "*3");
+        stage_expect(fds[i], "$7");
+        stage_expect(fds[i], "granted");
+    }
+    CHECK_EQ_I64(stage_wait(), 0);
+    stage_start();
+    int fd = stage_connect();
+    for (unsigned i = 0; i < PEERS; i++) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        CHECK_STR(state_of(fd, name), "held");
+    }
+    stage_end();
+}
+
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
 TEST(waiters_are_served_in_turn_and_only_one_is_woken)
