@@ -6,7 +6,7 @@
  * than a look at the table does. The clock is read once, after the last of it has arrived.
  *
  * What can fail: a connection may be closed while it is in the list; its entry is struck out. What
- * is encrypted, or goes on where half a command ended, lies elsewhere and is carried out at once. */
+ * is encrypted, or goes on where half a command ended, lies elsewhere: carried out at once. */
 #include "base/assert.h"
 #include "daemon/server.h"
 
