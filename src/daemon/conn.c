@@ -290,7 +290,9 @@ static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
     char *room = tn_heard_room(conn);
 
     (void)suggested;
-    if (conn->tls != NULL)
+    if (conn->closing) /* By what it said before: nothing more is read. */
+        *ret_buf = uv_buf_init(NULL, 0);
+    else if (conn->tls != NULL)
         *ret_buf = uv_buf_init(room, TN_FRAME_BYTES);
     else
         tn_conn_room_in(conn, room, ret_buf);
@@ -439,7 +441,7 @@ static bool make_room(struct tn_conn *newcomer)
     struct tn_conn *oldest = NULL;
 
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = conn->next)
-        if (!conn->spoke && conn->http == NULL && conn != newcomer)
+        if (!conn->spoke && conn->heard == NULL && conn->http == NULL && conn != newcomer)
             oldest = conn; /* The list begins with the newest. */
     if (oldest == NULL || server->now - oldest->partial_since < TN_SEC(1))
         return false;

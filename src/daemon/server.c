@@ -233,6 +233,7 @@ static void sweep(uv_timer_t *timer)
     struct tn_server *server = timer->data;
     struct tn_conn *next;
 
+    tn_heard_carry_out(server); /* Who has just spoken is not idle. */
     tn_server_tell_time(server);
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = next) {
         next = conn->next;
