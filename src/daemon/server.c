@@ -22,7 +22,7 @@
 #define STEPS_MAX 2000
 #define SWEEP_MS 1000
 /* How often to look for more before a flush, how many peers are many, and what is much to flush. */
-#define LOOKS_MAX 4
+#define HEARINGS_MAX 4
 #define MANY 16
 #define MUCH_BYTES (256 * 1024)
 
@@ -433,9 +433,9 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
 static void hear(struct tn_server *server)
 {
     (void)uv_run(&server->loop, UV_RUN_ONCE);
-    for (int looks = 1;
-         looks < LOOKS_MAX && server->heard.count >= MANY && server->journal.batch_len < MUCH_BYTES;
-         looks++)
+    for (int hearings = 1; hearings < HEARINGS_MAX && server->heard.count >= MANY &&
+                           server->journal.batch_len < MUCH_BYTES;
+         hearings++)
         (void)uv_run(&server->loop, UV_RUN_NOWAIT);
 }
 
