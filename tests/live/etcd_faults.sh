@@ -66,4 +66,31 @@ leader=$(leading_member)
 eval "first=127.0.0.1:\$port_$leader"
 faults_three "etcd://$first,$endpoints/t"
 
+# A follower hands keepalives on to the leader it knows, to one that stands still for seven seconds.
+t_case "a follower whose leader stands still: renewals do not wait for that leader"
+t_check "there is a leader" until_true 30 has_leader
+leader=$(leading_member)
+held='' began_at=$(now_ms) count=0
+for name in a b c d; do
+    for member in $members; do
+        [ "$member" != "$leader" ] || continue
+        eval "at=127.0.0.1:\$port_$member"
+        candidate ada "$member$name" "etcd://$at/t" 12s
+        until_acted "$member$name" 0
+        held="$held $member$name=$token" count=$((count + 1))
+        # All over an interval, so that some of them renew while nobody leads.
+        until_ms $((began_at + count * 500))
+    done
+done
+member_stop "$leader"
+until_ms $(($(now_ms) + 11000))
+for pair in $held; do
+    name=${pair%=*}
+    t_check "$name: the same term" [ "$(acted "$name")" = "${pair#*=}" ]
+    t_check "$name: acts: $(($(now_ms) - $(acted_at "$name"))) ms ago" \
+        [ "$(acted_at "$name")" -ge $(($(now_ms) - 1000)) ]
+done
+member_go_on "$leader"
+end_all
+
 t_done

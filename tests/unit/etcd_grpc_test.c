@@ -124,6 +124,22 @@ static void hear_done(struct tn_grpc_call *call)
     heard.done++;
 }
 
+/* A client that has more to ask as soon as it has an answer. */
+struct asker {
+    struct tn_grpc *grpc;
+    struct tn_grpc_call first, second;
+};
+
+static void ask_again(struct tn_grpc_call *call)
+{
+    struct asker *asker = call->arg;
+    const uint8_t *data;
+
+    CHECK_EQ_I64(tn_grpc_start(asker->grpc, &asker->second, "/x.Y/Z", NULL, 0), 0);
+    CHECK_EQ_I64(tn_grpc_send(&asker->second, "again", 5, true), 0);
+    CHECK_EQ_I64(tn_grpc_pull(asker->grpc, &data), 0);
+}
+
 static struct tn_grpc *connect_to_server(void)
 {
     struct tn_grpc *grpc = NULL;
@@ -179,6 +195,28 @@ TEST(a_stream_has_any_number_of_messages)
     CHECK_MEM(heard.messages[2], "cd", 2);
     CHECK_EQ_U64(heard.done, 1);
     end(grpc);
+}
+
+/* The stream that ends is still in nghttp2's hands then. */
+TEST(a_call_that_is_begun_by_the_end_of_another_is_written_after_it)
+{
+    const nghttp2_nv head[] = { field(":status", "200"), field("grpc-status", "9") };
+    struct asker asker = { .first = { .message = hear_message, .done = ask_again, .arg = &asker },
+                           .second = { .message = hear_message, .done = hear_done } };
+
+    asker.grpc = connect_to_server();
+    CHECK_EQ_I64(tn_grpc_start(asker.grpc, &asker.first, "/x.Y/Z", NULL, 0), 0);
+    CHECK_EQ_I64(tn_grpc_send(&asker.first, "a", 1, true), 0);
+    CHECK_EQ_I64(talk(asker.grpc), 0);
+    CHECK_EQ_I64(nghttp2_submit_response(server.session, server.stream, head, 2, NULL), 0);
+    server.len = 0;
+    CHECK_EQ_I64(talk(asker.grpc), 0);
+    CHECK_MEM(server.got, "\0\0\0\0\5again", 10);
+    reply("\0\0\0\0\2hi", 7, true);
+    CHECK_EQ_I64(talk(asker.grpc), 0);
+    CHECK_EQ_U64(heard.done, 1);
+    CHECK_EQ_I64(asker.second.status, TN_GRPC_OK);
+    end(asker.grpc);
 }
 
 TEST(an_error_comes_without_a_message)

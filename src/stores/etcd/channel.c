@@ -28,6 +28,7 @@ static void came_up(void *arg)
 {
     struct tn_channel *channel = arg;
 
+    channel->proven = false;
     if (tn_grpc_new(&channel->grpc, tn_channel_where(channel), channel->stream.tls != NULL) < 0) {
         tn_channel_doubt(channel, "out of memory");
         return;
@@ -56,6 +57,7 @@ static void bytes(void *arg, const uint8_t *data, size_t len)
 
     if (channel->grpc == NULL)
         return;
+    channel->proven = true;
     tn_stream_proven(&channel->stream);
     if (tn_grpc_feed(channel->grpc, data, len) < 0) {
         tn_stream_drop(&channel->stream, not_http2);

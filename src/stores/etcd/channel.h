@@ -17,6 +17,7 @@ struct tn_channel {
     const struct tn_channel_host *host; /* Borrowed. */
     void *arg;
     struct tn_grpc *grpc;    /* While UP, otherwise NULL. */
+    bool proven;             /* The server has said something on this connection. */
     struct tn_stream stream; /* Its loop, clock, TLS and patience are set by the owner. */
     void (*closed)(void *arg);
 };

@@ -452,14 +452,23 @@ void tn_etcd_sending(struct tn_etcd_client *client)
         client->asked_at = tn_clock_now(client->clock);
 }
 
-/* Sooner if there is somebody else to ask. */
+/* Sooner if there is somebody else to ask; and at once if this one has not even said the settings
+ * with which every server begins: for one that stands still, the kernel takes connections. */
+static tenure_ns suspicious_silence(const struct tn_etcd_client *client)
+{
+    tenure_ns silence = 4 * client->patience, least = TN_SEC(1);
+
+    if (client->config.url.count > 1) {
+        silence = (client->channel.proven ? 2 : 1) * client->patience;
+        least = TN_MS(500);
+    }
+    return silence > least ? silence : least;
+}
+
 void tn_etcd_suspect(struct tn_etcd_client *client)
 {
-    tenure_ns least = client->config.url.count > 1 ? TN_MS(500) : TN_SEC(1);
-    tenure_ns silence = client->patience * (client->config.url.count > 1 ? 2 : 4);
+    tenure_ns silence = suspicious_silence(client);
 
-    if (silence < least)
-        silence = least;
     if (client->channel.grpc != NULL && client->asked_at > client->channel.stream.heard_at &&
         tn_clock_now(client->clock) - client->asked_at >= silence)
         tn_channel_doubt(&client->channel, "no answer; is the server overloaded or cut off?");

@@ -46,7 +46,7 @@ struct tn_etcd_keep {
     struct tn_etcd_keep *next;
     int64_t id;
     tenure_ns give_up_at;
-    tn_etcd_answered *answered; /* NULL: nobody waits any more, but its answer will come. */
+    tn_etcd_answered *answered;
     void *arg;
 };
 

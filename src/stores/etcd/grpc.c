@@ -25,6 +25,7 @@ struct tn_grpc {
     struct tn_grpc_call *calls;
     bool leaving;
     bool broken; /* nghttp2 has given the connection up. */
+    bool busy;   /* In a feed or a pull. */
     const char *scheme;
     char authority[300];
 };
@@ -385,15 +386,20 @@ void tn_grpc_free(struct tn_grpc *grpc)
 
 int tn_grpc_feed(struct tn_grpc *grpc, const uint8_t *data, size_t len)
 {
+    TN_ASSERT(!grpc->busy);
+    grpc->busy = true;
     ssize_t used = nghttp2_session_mem_recv(grpc->session, data, len);
-
+    grpc->busy = false;
     return used == (ssize_t)len ? 0 : TENURE_E_DAMAGED;
 }
 
 ssize_t tn_grpc_pull(struct tn_grpc *grpc, const uint8_t **ret_data)
 {
+    if (grpc->busy)
+        return 0; /* nghttp2 frees a stream twice if it is made to send from its own callbacks. */
+    grpc->busy = true;
     ssize_t len = nghttp2_session_mem_send(grpc->session, ret_data);
-
+    grpc->busy = false;
     return len == 0 && grpc->broken ? TENURE_E_DAMAGED : len;
 }
 

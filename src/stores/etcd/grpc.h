@@ -82,7 +82,8 @@ void tn_grpc_cancel(struct tn_grpc_call *call);
 /* Bytes that arrived. Returns 0, or TENURE_E_DAMAGED: close the connection. */
 TENURE_MUST_USE int tn_grpc_feed(struct tn_grpc *grpc, const uint8_t *data, size_t len);
 
-/* Bytes to be written, good until the next call; 0: none, negative: close the connection. */
+/* Bytes to be written, good until the next call; 0: none, negative: close the connection. From a
+ * call's own callback it is always 0; pull after the feed or in the pull that called it. */
 ssize_t tn_grpc_pull(struct tn_grpc *grpc, const uint8_t **ret_data);
 
 /* The server has said that it is leaving: calls under way may finish, others go elsewhere. */

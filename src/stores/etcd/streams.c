@@ -1,8 +1,8 @@
 /* streams.c - the stream of keepalives and the stream of watches; client.h has the contract.
  *
  * Keepalives: the server answers them in order. So an answer belongs to the oldest request for that
- * lease that has none yet, also if nobody waits for that one any more: taking it for a later one
- * would move a deadline beyond what the server has promised (P1).
+ * lease that has none yet: taking it for a later one would move a deadline beyond what the server
+ * has promised (P1). One that is given up takes its stream with it, so no answer to it can come.
  *
  * Watches: creations are confirmed in order, with the number that their events carry. A connection
  * that comes back gets them all again, each from where it was; a history that was compacted, or
@@ -80,22 +80,19 @@ static struct tn_etcd_keep *take_keep(struct tn_etcd_client *client, struct tn_e
     return keep;
 }
 
-static void answer_keep(struct tn_etcd_keep *keep, const struct tn_etcd_reply *reply)
+static void answer_keep(struct tn_etcd_client *client, struct tn_etcd_keep **at,
+                        const struct tn_etcd_reply *reply)
 {
-    tn_etcd_answered *answered = keep->answered;
+    struct tn_etcd_keep *keep = take_keep(client, at);
 
-    keep->answered = NULL;
-    if (answered != NULL)
-        answered(keep->arg, reply);
+    keep->answered(keep->arg, reply);
+    free(keep);
 }
 
 static void fail_keeps(struct tn_etcd_client *client, const struct tn_etcd_reply *reply)
 {
-    while (client->keeps != NULL) {
-        struct tn_etcd_keep *keep = take_keep(client, &client->keeps);
-        answer_keep(keep, reply);
-        free(keep);
-    }
+    while (client->keeps != NULL)
+        answer_keep(client, &client->keeps, reply);
 }
 
 static void keep_heard(struct tn_grpc_call *call, const uint8_t *data, size_t len)
@@ -111,9 +108,7 @@ static void keep_heard(struct tn_grpc_call *call, const uint8_t *data, size_t le
         at = &(*at)->next;
     if (*at != NULL) {
         struct tn_etcd_reply reply = { .message = &response->base };
-        struct tn_etcd_keep *keep = take_keep(client, at);
-        answer_keep(keep, &reply);
-        free(keep);
+        answer_keep(client, at, &reply);
     }
     etcd__lease_keep_alive_response__free_unpacked(response, NULL);
 }
@@ -129,18 +124,25 @@ static void keep_ended(struct tn_grpc_call *call)
     fail_keeps(client, &reply);
 }
 
-static bool send_keep(struct tn_etcd_client *client, int64_t id)
+/* What cannot be sent now is sent when there is a connection, or is given up like one that was
+ * lost. */
+static void send_keep(struct tn_etcd_client *client, int64_t id)
 {
     Etcd__LeaseKeepAliveRequest request = ETCD__LEASE_KEEP_ALIVE_REQUEST__INIT;
 
+    if (!open_stream(client, &client->keep_call, keep_path, keep_heard, keep_ended))
+        return;
     request.id = id;
     tn_etcd_sending(client);
-    return open_stream(client, &client->keep_call, keep_path, keep_heard, keep_ended) &&
-           send_message(&client->keep_call, &request.base);
+    (void)send_message(&client->keep_call, &request.base);
 }
 
-/* A keepalive that cannot be sent now waits for its end like one that was lost: the session asks
- * again by its own schedule, with a send time of its own. */
+static void send_keeps(struct tn_etcd_client *client)
+{
+    for (struct tn_etcd_keep *keep = client->keeps; keep != NULL; keep = keep->next)
+        send_keep(client, keep->id);
+}
+
 int tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id, tenure_ns give_up_at,
                       tn_etcd_answered *answered, void *arg)
 {
@@ -154,10 +156,40 @@ int tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id, tenure_ns give_
     keep->arg = arg;
     *client->keeps_end = keep;
     client->keeps_end = &keep->next;
-    if (client->keep_call.grpc != NULL || tn_etcd_is_ready(client))
-        (void)send_keep(client, id);
+    send_keep(client, id);
     tn_etcd_client_wake(client);
     return 0;
+}
+
+/* No later answer comes before the one that does not come: a member hands keepalives on to the
+ * leader it knows, and if that one stands still, only gives up after seven seconds. On a new stream
+ * it may know of another leader. */
+static void leave_stuck_stream(struct tn_etcd_client *client)
+{
+    tn_grpc_cancel(&client->keep_call);
+    send_keeps(client);
+}
+
+static void give_up_late_keeps(struct tn_etcd_client *client, tenure_ns now)
+{
+    const char *why = client->channel.stream.error;
+    struct tn_etcd_reply late = { .status = TENURE_E_TIMEOUT,
+                                  .grpc = TN_GRPC_LOST,
+                                  .text = why[0] != '\0' ? why : "etcd: no answer in time" };
+    struct tn_etcd_keep **at = &client->keeps;
+    bool stuck = false;
+
+    while (*at != NULL) {
+        if (now < (*at)->give_up_at) {
+            at = &(*at)->next;
+            continue;
+        }
+        stuck = true;
+        tn_etcd_suspect(client);
+        answer_keep(client, at, &late);
+    }
+    if (stuck)
+        leave_stuck_stream(client);
 }
 
 /* --- Watches ---------------------------------------------------------------------------------- */
@@ -370,9 +402,7 @@ void tn_etcd_streams_up(struct tn_etcd_client *client)
          watcher = watcher->next)
         if (!watcher->asked)
             ask_watcher(client, watcher);
-    for (struct tn_etcd_keep *keep = client->keeps; keep != NULL; keep = keep->next)
-        if (!send_keep(client, keep->id))
-            break;
+    send_keeps(client);
 }
 
 /* The calls have ended by now, and with them what they carried. */
@@ -383,26 +413,8 @@ void tn_etcd_streams_down(struct tn_etcd_client *client)
 
 bool tn_etcd_streams_tick(struct tn_etcd_client *client, tenure_ns now)
 {
-    bool waits = false;
-
-    /* Those that were never sent get no answer; the others keep their place. */
-    while (client->keep_call.grpc == NULL && client->keeps != NULL &&
-           client->keeps->answered == NULL)
-        free(take_keep(client, &client->keeps));
-    for (struct tn_etcd_keep *keep = client->keeps; keep != NULL; keep = keep->next) {
-        if (keep->answered == NULL)
-            continue;
-        waits = true;
-        if (now < keep->give_up_at)
-            continue;
-        const char *why = client->channel.stream.error;
-        struct tn_etcd_reply late = { .status = TENURE_E_TIMEOUT,
-                                      .grpc = TN_GRPC_LOST,
-                                      .text = why[0] != '\0' ? why : "etcd: no answer in time" };
-        tn_etcd_suspect(client);
-        answer_keep(keep, &late);
-    }
-    return waits;
+    give_up_late_keeps(client, now);
+    return client->keeps != NULL;
 }
 
 void tn_etcd_streams_close(struct tn_etcd_client *client)
