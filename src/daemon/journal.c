@@ -359,5 +359,6 @@ int tn_journal_flush(struct tn_journal *journal, struct tn_text *reterr)
 
 bool tn_journal_is_long(const struct tn_journal *journal)
 {
-    return journal->snapshot_pid == 0 && journal->grown_bytes >= journal->config.snapshot_bytes;
+    return journal->snapshot_pid == 0 && journal->grown_bytes >= journal->config.snapshot_bytes &&
+           journal->grown_bytes >= journal->snapshot_len;
 }

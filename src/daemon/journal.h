@@ -30,7 +30,7 @@ struct tn_journal_config {
     const char *dir;
     const char *witness;     /* A path; NULL: no witness. */
     bool accept_older;       /* Go on with data that is older than the witness knows. */
-    uint64_t snapshot_bytes; /* How long the journal may grow before a snapshot is due. */
+    uint64_t snapshot_bytes; /* How far the journal grows at least before a snapshot is due. */
 };
 
 /* The state, as the journal sees it. */
@@ -65,6 +65,7 @@ struct tn_journal {
     bool disk_full; /* The last attempt to extend failed. */
     pid_t snapshot_pid;
     uint64_t snapshot_seq;
+    uint64_t snapshot_len; /* Of the last that was written or read. */
     uint64_t flushes;
 };
 
@@ -104,7 +105,8 @@ void tn_journal_prepare(struct tn_journal *journal);
 /* Whether the disk is full and what is left is needed for sessions that end. */
 bool tn_journal_is_short(const struct tn_journal *journal);
 
-/* Whether a snapshot should be begun. */
+/* Whether a snapshot should be begun: the journal has grown as far as was asked for, and as far as
+ * the last snapshot is long: however many leases there are, no more is written again than anew. */
 bool tn_journal_is_long(const struct tn_journal *journal);
 
 /* Begin a new file and let a child process write the state as it is now; nothing may be pending.

@@ -233,6 +233,7 @@ static int load_snapshot(struct tn_journal *journal, uint64_t seq, struct tn_tex
         rc = refuse_frame(journal, name, at, reterr);
     free(file.bytes);
     journal->seq = seq;
+    journal->snapshot_len = file.len;
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,9 +121,15 @@ int tn_journal_snapshot(struct tn_journal *journal, struct tn_text *reterr)
 
 int tn_journal_snapshot_ended(struct tn_journal *journal, int status)
 {
+    char name[TN_JOURNAL_NAME];
+    struct stat st;
+
     journal->snapshot_pid = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return TENURE_E_UNAVAILABLE;
+    tn_journal_name(name, TN_FILE_SNAPSHOT, journal->snapshot_seq, "");
+    if (fstatat(journal->dir_fd, name, &st, 0) == 0)
+        journal->snapshot_len = (uint64_t)st.st_size;
     tn_journal_sweep(journal, journal->snapshot_seq);
     return 0;
 }

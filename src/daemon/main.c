@@ -38,7 +38,7 @@ static const char usage[] =
     "  --witness PATH|none    the file outside DIR that knows how far the data had come\n"
     "                         [DIR.witness]\n"
     "  --accept-older-data    start although the witness knows of later data\n"
-    "  --snapshot-bytes N     a snapshot is taken when the journal has grown so far [67108864]\n"
+    "  --snapshot-bytes N     a snapshot when the journal has grown so far at least [67108864]\n"
     "  --tls-cert FILE, --tls-key FILE, --tls-ca FILE\n"
     "                         TCP and HTTP speak TLS, with a certificate of this CA from every\n"
     "                         peer, and may be on any address; read again on SIGHUP\n"

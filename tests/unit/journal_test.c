@@ -334,6 +334,36 @@ TEST(a_snapshot_and_the_journal_behind_it_make_the_state)
     finish();
 }
 
+/* So that the snapshots of many leases do not cost more than what they save. */
+TEST(a_snapshot_is_due_when_as_much_is_new_as_it_is_long)
+{
+    char name[16] = "";
+
+    begin();
+    start_with_some();
+    journal.config.snapshot_bytes = 100;
+    for (unsigned i = 0; i < 50; i++) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        CHECK(does(TN_OP_ACQUIRE, 2, name, 0) == TN_ANSWER_GRANTED);
+    }
+    flush();
+    CHECK(tn_journal_is_long(&journal));
+    snapshot();
+    uint64_t len = journal.snapshot_len;
+    CHECK(len > 1000);
+    restart();
+    journal.config.snapshot_bytes = 100;
+    CHECK_EQ_U64(journal.snapshot_len, len);
+    for (unsigned i = 0; journal.grown_bytes < len; i++) {
+        CHECK(!tn_journal_is_long(&journal));
+        (void)snprintf(name, sizeof name, "m%u", i);
+        CHECK(does(TN_OP_ACQUIRE, 2, name, 0) == TN_ANSWER_GRANTED);
+        flush();
+    }
+    CHECK(tn_journal_is_long(&journal));
+    finish();
+}
+
 TEST(a_snapshot_that_was_not_finished_is_as_none)
 {
     char path[500];
