@@ -187,6 +187,7 @@ static void give_up_late_keeps(struct tn_etcd_client *client, tenure_ns now)
         stuck = true;
         tn_etcd_suspect(client);
         answer_keep(client, at, &late);
+        at = &client->keeps; /* The list may be another one. */
     }
     if (stuck)
         leave_stuck_stream(client);
