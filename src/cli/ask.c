@@ -94,7 +94,7 @@ static void hear_signal(uv_signal_t *handle, int number)
 
 static void hear_timer(uv_timer_t *timer)
 {
-    (void)timer;
+    end_turn(timer->data);
 }
 
 /* --- Opening and closing -------------------------------------------------------------------- */
@@ -139,6 +139,7 @@ static struct tn_ask *ask_new(struct tn_text *reterr)
     if (ask == NULL)
         return NULL;
     (void)uv_timer_init(&ask->loop, &ask->timer);
+    ask->timer.data = ask;
     return ask;
 }
 
