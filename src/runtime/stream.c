@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/time.h"
 
 enum {
     PAUSE_MS_MIN = 50,
     PAUSE_MS_MAX = 2000,
+    REACH_MS_MIN = 250,
+    REACH_MS_MAX = 5000,
     CHUNK = 65536,
     BLOCK = 16384,
     WHERE_SHOWN = 120,
@@ -551,8 +554,17 @@ int tn_stream_init(struct tn_stream *stream, const struct tn_endpoint *endpoints
     return 0;
 }
 
+uint64_t tn_stream_reach_ms(tenure_ns patience)
+{
+    uint64_t ms = (uint64_t)(patience / TN_MS(1));
+
+    return ms < REACH_MS_MIN ? REACH_MS_MIN : ms > REACH_MS_MAX ? REACH_MS_MAX : ms;
+}
+
 void tn_stream_start(struct tn_stream *stream)
 {
+    if (stream->closing || stream->link != NULL || uv_is_active((uv_handle_t *)&stream->timer))
+        return;
     int rc = uv_timer_start(&stream->timer, hear_timer, 0, 0);
     TN_ASSERT(rc == 0);
 }

@@ -71,6 +71,11 @@ struct tn_stream {
 TENURE_MUST_USE int tn_stream_init(struct tn_stream *stream, const struct tn_endpoint *endpoints,
                                    unsigned count, uint64_t seed);
 
+/* How long an attempt to connect may take where a request may take @patience: so that another
+ * endpoint is tried in time, but no connection is given up that only takes a while. */
+uint64_t tn_stream_reach_ms(tenure_ns patience);
+
+/* Once it is started, this does nothing. */
 void tn_stream_start(struct tn_stream *stream);
 
 /* Copies other endpoints, at least one. The present connection stays; tn_stream_drop leaves it. The

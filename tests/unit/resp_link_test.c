@@ -282,6 +282,22 @@ TEST(what_is_sent_early_waits_for_the_connection_and_answers_come_in_order)
     CHECK_EQ_U64(downs, 0); /* Closing is not losing. */
 }
 
+/* As the redis store does with every request. */
+TEST(starting_again_neither_ends_an_attempt_nor_the_pause_between_two)
+{
+    struct tn_endpoint nobody = { .host = "localhost", .port = "1", .where = "localhost:1" };
+
+    start(polite, false);
+    tn_stream_set_endpoints(&wire.stream, &nobody, 1);
+    for (int i = 0; i < 50; i++) {
+        tn_resp_link_start(&wire);
+        (void)uv_run(&loop, UV_RUN_ONCE);
+        CHECK(strstr(wire.stream.error, "within") == NULL); /* Of five seconds. */
+    }
+    CHECK(wire.stream.failures < 20);
+    stop();
+}
+
 static void in_pieces(const struct tn_resp_word *words, uint32_t count)
 {
     if (tn_resp_is(&words[0], "HELLO"))

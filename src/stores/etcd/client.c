@@ -544,7 +544,6 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
 {
     struct tn_secret secret;
     uint64_t seed;
-    tenure_ns reach = client->patience < TN_MS(250) ? TN_MS(250) : client->patience;
     struct tn_stream *stream = &client->channel.stream;
 
     int rc = tn_etcd_config_parse(&client->config, rest, tls, reterr);
@@ -569,7 +568,7 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
     stream->clock = client->clock;
     stream->tls = client->tls;
     stream->tls_name = client->config.url.tls.name;
-    stream->reach_ms = (uint64_t)(reach < TN_SEC(5) ? reach : TN_SEC(5)) / 1000000;
+    stream->reach_ms = tn_stream_reach_ms(client->patience);
     rc = uv_timer_init(loop, &client->tick) == 0 ? 0 : TENURE_E_UNAVAILABLE;
     client->tick.data = client;
     if (rc == 0)

@@ -14,7 +14,7 @@
 #include "stores/redis/lease.h"
 #include "stores/redis/private.h"
 
-#define REACH_MS 5000
+#define GREETING_MS 5000
 
 /* A cluster that changes may name another node now and then. */
 #define MOVES_MAX 5
@@ -120,7 +120,7 @@ static void greet(struct tn_rd_store *store, const struct tn_resp_word *words, u
     struct tn_rd_conn *conn = &store->conn;
 
     conn->call = (struct tn_rd_greet) {
-        .base = { .done = greeted, .give_up_at = tn_rd_now(store) + TN_MS(REACH_MS) },
+        .base = { .done = greeted, .give_up_at = tn_rd_now(store) + TN_MS(GREETING_MS) },
         .store = store,
     };
     if (tn_resp_link_greet(&conn->link, &conn->call.base, words, count) < 0)
@@ -369,13 +369,14 @@ int tn_rd_conn_init(struct tn_rd_store *store, uint64_t seed, struct tn_text *re
         if (rc < 0)
             return rc;
     }
-    conn->link.stream = (struct tn_stream) { .loop = store->base.how.loop,
-                                             .clock = store->base.how.clock,
-                                             .scheme = url->scheme,
-                                             .tls_scheme = "rediss",
-                                             .tls = conn->tls,
-                                             .tls_name = url->net.tls.name,
-                                             .reach_ms = REACH_MS };
+    conn->link.stream =
+        (struct tn_stream) { .loop = store->base.how.loop,
+                             .clock = store->base.how.clock,
+                             .scheme = url->scheme,
+                             .tls_scheme = "rediss",
+                             .tls = conn->tls,
+                             .tls_name = url->net.tls.name,
+                             .reach_ms = tn_stream_reach_ms(store->base.how.patience) };
     conn->link.host = &host;
     conn->link.arg = store;
     conn->link.connected = connected;

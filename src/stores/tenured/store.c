@@ -687,11 +687,7 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
     stream->tls = store->tls;
     stream->tls_name = net->tls.name;
     stream->own_peer = true;
-    stream->reach_ms = (uint64_t)(how->patience / TN_MS(1));
-    if (stream->reach_ms < 250)
-        stream->reach_ms = 250;
-    if (stream->reach_ms > 5000)
-        stream->reach_ms = 5000;
+    stream->reach_ms = tn_stream_reach_ms(how->patience);
     store->link.host = &tn_tenured_link_host;
     store->link.arg = store;
     store->link.user = net->user;
