@@ -95,11 +95,20 @@ static void heard_nothing(struct tn_rl_round *round, struct tn_rl_vote *vote)
     (void)vote;
 }
 
-/* Give votes back, and places in queues. */
+/* Give votes back, and places in queues. The term is over there. */
 static void withdraw(struct tn_rl_store *store, struct tn_rl_bid *bid, uint32_t mask)
 {
     struct tn_op op = op_of(bid, TN_OP_RELEASE);
 
+    (void)tn_rl_ask(store, &op, mask, heard_nothing, NULL);
+}
+
+/* The same for who was told that the name is held, and may ask again for the same term. */
+static void step_back(struct tn_rl_store *store, struct tn_rl_bid *bid, uint32_t mask)
+{
+    struct tn_op op = op_of(bid, TN_OP_RELEASE);
+
+    op.evident = true;
     (void)tn_rl_ask(store, &op, mask, heard_nothing, NULL);
 }
 
@@ -125,6 +134,13 @@ static void fail_bid(struct tn_rl_bid *bid, const struct tn_rl_round *round)
     bid->req = NULL;
     if (req != NULL)
         tn_req_finish(req, code, why);
+}
+
+/* It waits with some of the votes, or is in too few queues to win by waiting. */
+static bool is_split(const struct tn_rl_store *store, const struct tn_rl_bid *bid)
+{
+    return bid->voted != 0 ||
+           (bid->wait && !tn_rl_is_majority(store, tn_rl_all(store) & ~bid->out));
 }
 
 static void check_later(struct tn_rl_store *store, struct tn_rl_bid *bid)
@@ -280,18 +296,24 @@ static void end_if_lost(struct tn_rl_store *store, struct tn_rl_bid *bid)
 
 /* --- Voting --------------------------------------------------------------------------------- */
 
+/* Nodes that know who has the name. */
+static uint32_t told(const struct tn_rl_round *round)
+{
+    return tn_rl_said(round, TN_ANSWER_GRANTED) | tn_rl_said(round, TN_ANSWER_QUEUED) |
+           tn_rl_said(round, TN_ANSWER_HELD);
+}
+
 /* A majority cannot come about any more, or it is not known. */
 static void end_asking(struct tn_rl_bid *bid, struct tn_rl_round *round)
 {
     static const enum tn_answer finals[] = { TN_ANSWER_GONE, TN_ANSWER_STALE, TN_ANSWER_FULL };
     struct tn_rl_store *store = round->store;
     struct tn_store_record record;
-    uint32_t told = tn_rl_said(round, TN_ANSWER_GRANTED) | tn_rl_said(round, TN_ANSWER_QUEUED) |
-                    tn_rl_said(round, TN_ANSWER_HELD);
+    bool known = tn_rl_is_majority(store, told(round));
 
     (void)tn_rl_read(round, &record);
     bid->state = TN_RL_WAITING;
-    if (bid->led && tn_rl_is_majority(store, told)) { /* Its majority is gone, and it with it. */
+    if (bid->led && known) { /* Its majority is gone, and it with it. */
         withdraw(store, bid, tn_rl_all(store));
         drop_bid(store, bid);
         finish_bid(bid, TN_ANSWER_STALE, &record);
@@ -305,14 +327,14 @@ static void end_asking(struct tn_rl_bid *bid, struct tn_rl_round *round)
             return;
         }
     }
-    if (!tn_rl_is_majority(store, told)) {
+    if (!known) {
         fail_bid(bid, round);
     } else if (bid->wait) {
-        if (bid->voted != 0)
+        if (is_split(store, bid))
             check_later(store, bid);
         finish_bid(bid, TN_ANSWER_QUEUED, &record);
     } else {
-        withdraw(store, bid, bid->voted);
+        step_back(store, bid, bid->voted | tn_rl_unsure(round));
         drop_bid(store, bid);
         finish_bid(bid, TN_ANSWER_HELD, &record);
     }
@@ -331,10 +353,26 @@ static void decide(struct tn_rl_bid *bid, struct tn_rl_round *round)
     if (voted && (bid->sure == 0 || tn_rl_is_majority(store, bid->sure) ||
                   (asked && !bid->led && round->answered == round->asked)))
         confirm(store, bid);
-    else if (asked && ((hopeless && tn_rl_read(round, &record)) || round->answered == round->asked))
+    else if (asked &&
+             ((hopeless && tn_rl_is_majority(store, told(round)) && tn_rl_read(round, &record)) ||
+              round->answered == round->asked))
         end_asking(bid, round);
-    else if (bid->state == TN_RL_WAITING && bid->voted != 0 && bid->check_at == TN_NEVER)
+    else if (bid->state == TN_RL_WAITING && is_split(store, bid) && bid->check_at == TN_NEVER)
         check_later(store, bid);
+}
+
+/* An answer for who has gone: what it gave, or may have given, goes back, unless the same term was
+ * asked for anew. */
+static void heard_late(struct tn_rl_round *round, const struct tn_rl_vote *vote)
+{
+    struct tn_rl_store *store = round->store;
+    struct tn_rl_bid *bid = round->bid;
+    bool unsure = (tn_rl_unsure(round) & vote->bit) != 0;
+    bool given = vote->req.base.status == 0 && vote->req.base.answer == TN_ANSWER_GRANTED;
+
+    if ((given || unsure) && !store->base.closing &&
+        find_bid(store, bid->name, strlen(bid->name), &bid->session, &bid->hash) == NULL)
+        step_back(store, bid, vote->bit);
 }
 
 static void heard_acquire(struct tn_rl_round *round, struct tn_rl_vote *vote)
@@ -344,11 +382,18 @@ static void heard_acquire(struct tn_rl_round *round, struct tn_rl_vote *vote)
     struct tn_rl_session *session = tn_rl_session_find(store, &bid->session);
     bool said = vote->req.base.status == 0;
 
-    if (bid->dropped)
+    if (bid->dropped) {
+        heard_late(round, vote);
         return;
+    }
     bid->healing &= ~vote->bit;
-    if (said && vote->req.base.answer == TN_ANSWER_GRANTED && bid->state == TN_RL_LEAVING) {
-        withdraw(store, bid, vote->bit);
+    if (said)
+        bid->out &= ~vote->bit;
+    if (said && vote->req.base.answer == TN_ANSWER_STALE)
+        bid->out |= vote->bit;
+    if (bid->state == TN_RL_LEAVING) { /* Asked before it was given back. */
+        if (said && vote->req.base.answer == TN_ANSWER_GRANTED)
+            withdraw(store, bid, vote->bit);
         return;
     }
     if (said && vote->req.base.answer == TN_ANSWER_GRANTED) {
@@ -574,14 +619,15 @@ bool tn_rl_bids_covered(struct tn_rl_store *store, const struct tn_secret *sessi
     return true;
 }
 
-/* Ask the node of @bit for the vote, or whether it still has it. */
-static void ask_again(struct tn_rl_store *store, struct tn_rl_bid *bid, uint32_t bit)
+/* Ask the nodes of @mask for the vote, or whether they still have it. */
+static void ask_again(struct tn_rl_store *store, struct tn_rl_bid *bid, uint32_t mask)
 {
     struct tn_op op = op_of(bid, TN_OP_ACQUIRE);
 
-    op.evident = bid->led; /* A majority has it: it is not over, whatever this node thinks. */
-    if ((bid->healing & bit) == 0 && tn_rl_ask(store, &op, bit, heard_acquire, bid) != NULL)
-        bid->healing |= bit;
+    op.evident = true; /* The term is not over, whatever a node thinks. */
+    mask &= ~bid->healing;
+    if (tn_rl_ask(store, &op, mask, heard_acquire, bid) != NULL)
+        bid->healing |= mask;
 }
 
 void tn_rl_bids_heal(struct tn_rl_store *store, const struct tn_secret *session, uint32_t bit)
@@ -616,7 +662,8 @@ void tn_rl_bids_join(struct tn_rl_store *store, const struct tn_secret *session,
 
 /* --- Votes that split ----------------------------------------------------------------------- */
 
-/* Whoever has most goes on; the others make way, and are in the queues again. */
+/* Whoever has most goes on, and asks for what others gave up; they make way, and are in the queues
+ * again. */
 static void heard_check(struct tn_rl_round *round, struct tn_rl_vote *vote)
 {
     struct tn_rl_store *store = round->store;
@@ -625,10 +672,12 @@ static void heard_check(struct tn_rl_round *round, struct tn_rl_vote *vote)
 
     (void)vote;
     if (round->answered < round->asked || bid->dropped || bid->state != TN_RL_WAITING ||
-        bid->voted == 0)
+        !is_split(store, bid))
         return;
     (void)tn_rl_holder(round, false, &record);
-    if (!record.held || tn_secret_equal(&record.term, &bid->hash)) {
+    if (bid->voted == 0 || !record.held || tn_secret_equal(&record.term, &bid->hash)) {
+        if (bid->wait)
+            ask_again(store, bid, tn_rl_all(store) & ~bid->voted);
         check_later(store, bid);
         return;
     }
@@ -647,7 +696,7 @@ void tn_rl_bids_check(struct tn_rl_store *store, tenure_ns now)
             if (bid->check_at > now)
                 continue;
             bid->check_at = TN_NEVER;
-            if (bid->state == TN_RL_WAITING && bid->voted != 0)
+            if (bid->state == TN_RL_WAITING && is_split(store, bid))
                 (void)tn_rl_ask(store, &op, tn_rl_all(store), heard_check, bid);
         }
     }

@@ -394,8 +394,9 @@ function steps.acquire(session, term, name, wait)
     return answer('queued', lease)
 end
 
--- session, term, name, token; token 0: whatever the term has or waits for.
-function steps.release(session, term, name, token)
+-- session, term, name, token; token 0: whatever the term has or waits for; 1: a vote that was never
+-- confirmed does not end its term here, it may be asked for again (Redlock).
+function steps.release(session, term, name, token, again)
     local lease = settled(name)
     if call('HGET', key('l', name), 'released') == token .. term then
         return answer('released', lease) -- Said again, after the session or the next grant.
@@ -408,7 +409,11 @@ function steps.release(session, term, name, token)
     if token ~= ZEROS and lease.token ~= token then
         return answer('stale', lease)
     elseif lease.session == session and lease.term == term then
-        call('HSET', key('l', name), 'released', lease.token .. term)
+        if again and not lease.sure then
+            call('HDEL', key('l', name), 'term')
+        else
+            call('HSET', key('l', name), 'released', lease.token .. term)
+        end
         vacate(lease)
         return answer('released', lease)
     elseif token == ZEROS or not lease.session and lease.term == term then

@@ -131,6 +131,16 @@ uint32_t tn_rl_silent(const struct tn_rl_round *round)
     return mask;
 }
 
+uint32_t tn_rl_unsure(const struct tn_rl_round *round)
+{
+    uint32_t mask = 0;
+
+    for (unsigned i = 0; i < round->asked; i++)
+        if (round->votes[i].done && tenure_error_unknown(round->votes[i].req.base.status))
+            mask |= round->votes[i].bit;
+    return mask;
+}
+
 /* Waiting does not mend it. */
 static bool is_final(int code)
 {

@@ -73,6 +73,7 @@ struct tn_rl_bid {
     enum tn_rl_state state;
     uint32_t voted, sure; /* Nodes where it has the lease, and where that is confirmed. */
     uint32_t healing;     /* Nodes that are being asked again. */
+    uint32_t out;         /* Nodes that think it is over: no vote there, and no place. */
     uint64_t token;
     uint64_t tokens[TN_ENDPOINTS_MAX]; /* Of the votes. */
     struct tn_store_req *req;          /* Whom to answer; NULL: told by a push. */
@@ -124,9 +125,11 @@ struct tn_rl_round *tn_rl_ask(struct tn_rl_store *store, const struct tn_op *op,
 void tn_rl_fault(struct tn_rl_store *store, struct tn_store_req *req, int status, const char *why);
 void tn_rl_arm(struct tn_rl_store *store);
 uint32_t tn_rl_all(const struct tn_rl_store *store);
-/* Nodes of @round whose answer was @answer, or that have not answered yet, or could not. */
+/* Nodes of @round whose answer was @answer, that have not answered yet, or that may have done it
+ * without an answer. */
 uint32_t tn_rl_said(const struct tn_rl_round *round, enum tn_answer answer);
 uint32_t tn_rl_silent(const struct tn_rl_round *round);
+uint32_t tn_rl_unsure(const struct tn_rl_round *round);
 /* Too few have answered: why, and the code of it. */
 int tn_rl_blame(const struct tn_rl_round *round, char why[200]);
 /* Who has most votes for the name by the answers of @round, and at which nodes; 0: nobody has any,

@@ -126,6 +126,8 @@ static void add_op(struct line *line, const struct tn_op *op, bool node)
         add(line, node && op->evident ? "2" : op->wait ? "1" : "0");
     else if (op->kind != TN_OP_CLOSE && op->kind != TN_OP_READ)
         add(line, line->number);
+    if (op->kind == TN_OP_RELEASE && node && op->evident)
+        add(line, "1");
     if (op->kind == TN_OP_OPEN) {
         /* Rounded up: a session must not end early. */
         (void)snprintf(line->ttl, sizeof line->ttl, "%lld",
