@@ -137,11 +137,31 @@ static void refuse(struct tn_zk_lease *lease, int rc)
 
 /* --- Leaving ---------------------------------------------------------------------------------- */
 
+/* No node is left of who did not wait; unless it wants to wait by now. */
+static void end_refusal(struct tn_zk_lease *lease)
+{
+    lease->refused = false;
+    if (lease->wait) {
+        lease->leaving = false;
+        lease->node[0] = '\0';
+        lease->stage = TN_ZK_CREATE;
+        go(lease);
+        return;
+    }
+    while (lease->ops != NULL)
+        tn_zk_op_answer(lease->ops, TN_ANSWER_HELD);
+    forget(lease);
+}
+
 static void over(struct tn_zk_lease *lease)
 {
     struct tn_zk_name *name = lease->name;
     struct tn_store_record record = { 0 };
 
+    if (lease->refused) {
+        end_refusal(lease);
+        return;
+    }
     if (lease->counted) {
         name->released_term = lease->term;
         name->released_token = lease->token;
@@ -347,9 +367,14 @@ static void hear_first(struct tn_zk_call *call, const struct tn_zk_reply *reply)
     tn_zk_record_held(lease->session->store, lease->first, reply, &record);
     tn_zk_note_token(lease->session->store, lease->name->name, record.token);
     lease->stage = TN_ZK_QUEUED;
-    answer_ops(lease, TN_ANSWER_QUEUED, TN_ANSWER_STALE, &record);
-    if (!lease->wait)
-        leave(lease);
+    if (lease->wait) {
+        answer_ops(lease, TN_ANSWER_QUEUED, TN_ANSWER_STALE, &record);
+        return;
+    }
+    lease->refused = true;
+    for (struct tn_zk_op *op = lease->ops; op != NULL; op = op->lease_next)
+        op->req->record = record;
+    leave(lease);
 }
 
 /* Our node among the children: by its name or, if a create was not answered, by its prefix. The
@@ -709,13 +734,14 @@ void tn_zk_lease_acquire(struct tn_zk_op *op)
     struct tn_zk_lease *lease = find(session, name, &term);
     if ((lease == NULL && name->released_token != 0 &&
          tn_secret_equal(&name->released_term, &term)) ||
-        (lease != NULL && lease->leaving)) {
+        (lease != NULL && lease->leaving && !lease->refused)) {
         op->req->record.token = name->last_token;
         tn_zk_op_answer(op, TN_ANSWER_STALE);
     } else if (lease != NULL && lease->stage == TN_ZK_HELD) {
         tn_zk_record_own(lease, &op->req->record);
         tn_zk_op_answer(op, lease->revoked ? TN_ANSWER_HELD : TN_ANSWER_GRANTED);
-    } else if (lease != NULL && lease->stage == TN_ZK_QUEUED) {
+    } else if (lease != NULL &&
+               (lease->refused ? !op->req->op.wait : lease->stage == TN_ZK_QUEUED)) {
         op->otherwise = op->req->op.wait ? TN_ANSWER_QUEUED : TN_ANSWER_HELD;
         tn_zk_read(op);
     } else if (lease != NULL) {
@@ -746,6 +772,7 @@ void tn_zk_lease_release(struct tn_zk_op *op)
     if (lease != NULL && (token == 0 || (lease->counted && lease->token == token))) {
         attach(lease, op);
         op->written = op->written || lease->uncertain;
+        lease->refused = false;
         if (!lease->leaving)
             leave(lease);
         else

@@ -142,6 +142,7 @@ struct tn_zk_lease {
     bool uncertain; /* A create was sent and not answered. */
     bool denied;    /* A parent could not be made. */
     bool leaving;
+    bool refused; /* Leaving because it does not wait: its answer follows, and it may come back. */
     bool held_back;
     bool revoked;
     bool counted; /* Was granted: the session has it. */
