@@ -3,9 +3,12 @@
 #include "tests/conformance/bed.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +28,27 @@ static struct bed_store stores[STORES];
 static uv_timer_t pulse;
 static bool inside; /* A call into a store is under way. */
 static bool running;
-static char prefix[64];                    /* Before all names; empty: they are what they are. */
-static struct tn_secret sessions[1 << 14]; /* All that were opened, to be closed in the end. */
-static size_t session_count;
+static char prefix[64]; /* Before all names; empty: they are what they are. */
+static pid_t beside;    /* The other process, if there is one. */
+
+/* All that were opened, by the other process, too; to be closed in the end. */
+static struct opened {
+    atomic_size_t count;
+    struct tn_secret sessions[1 << 14];
+} * opened;
+
+static void note_opened(const struct tn_secret *session)
+{
+    const size_t size = sizeof opened->sessions / sizeof opened->sessions[0];
+
+    if (opened == NULL) {
+        opened =
+            mmap(NULL, sizeof *opened, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(opened != MAP_FAILED);
+    }
+    if (session != NULL && opened->count < size)
+        opened->sessions[opened->count++] = *session;
+}
 
 const char *bed_full(const char *name)
 {
@@ -215,8 +236,8 @@ void bed_submit(struct bed_store *store, struct bed_req *req, const struct tn_op
         req->req.op.name = req->name;
         req->req.op.name_len = (uint32_t)len;
     }
-    if (op->kind == TN_OP_OPEN && session_count < sizeof sessions / sizeof sessions[0])
-        sessions[session_count++] = op->session;
+    if (op->kind == TN_OP_OPEN)
+        note_opened(&op->session);
     inside = true;
     store->store->ops->submit(store->store, &req->req);
     inside = false;
@@ -259,6 +280,17 @@ static uint32_t length(const char *text)
     return (uint32_t)strlen(text);
 }
 
+/* Asked and answered, whatever the answer is. */
+static struct tn_store_req *ask_well(struct bed_store *store, const struct tn_op *op)
+{
+    struct tn_store_req *req = bed_ask(store, op);
+
+    if (req->status != 0)
+        CHECK_STR(req->error, "");
+    CHECK_EQ_I64(req->status, 0);
+    return req;
+}
+
 void bed_new_term(struct bed_actor *actor)
 {
     CHECK_EQ_I64(tn_random_secret(&actor->term), 0);
@@ -279,9 +311,7 @@ struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
                         .ttl = ttl,
                         .label = "actor",
                         .label_len = 5 };
-    struct tn_store_req *req = bed_ask(store, &op);
-    CHECK_STR(req->error, "");
-    CHECK_EQ_I64(req->status, 0);
+    struct tn_store_req *req = ask_well(store, &op);
     CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
     CHECK_EQ_I64(req->ttl, ttl);
     CHECK_EQ_U64(req->held, 0);
@@ -296,9 +326,8 @@ struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool
                         .name = name,
                         .name_len = length(name),
                         .wait = wait };
-    struct tn_store_req *req = bed_ask(actor->at, &op);
+    struct tn_store_req *req = ask_well(actor->at, &op);
 
-    CHECK_EQ_I64(req->status, 0);
     if (req->answer == TN_ANSWER_GRANTED) {
         struct tn_secret hash;
         tn_secret_hash(&actor->term, 't', &hash);
@@ -318,28 +347,22 @@ struct tn_store_req *bed_release(struct bed_actor *actor, const char *name, uint
                         .name = name,
                         .name_len = length(name),
                         .token = token };
-    struct tn_store_req *req = bed_ask(actor->at, &op);
 
-    CHECK_EQ_I64(req->status, 0);
-    return req;
+    return ask_well(actor->at, &op);
 }
 
 struct tn_store_req *bed_renew(struct bed_actor *actor)
 {
     struct tn_op op = { .kind = TN_OP_RENEW, .session = actor->session, .seq = ++actor->seq };
-    struct tn_store_req *req = bed_ask(actor->at, &op);
 
-    CHECK_EQ_I64(req->status, 0);
-    return req;
+    return ask_well(actor->at, &op);
 }
 
 struct tn_store_req *bed_read(struct bed_store *store, const char *name)
 {
     struct tn_op op = { .kind = TN_OP_READ, .name = name, .name_len = length(name) };
-    struct tn_store_req *req = bed_ask(store, &op);
 
-    CHECK_EQ_I64(req->status, 0);
-    return req;
+    return ask_well(store, &op);
 }
 
 struct wanted {
@@ -471,11 +494,11 @@ static void close_sessions(void)
 {
     struct bed_store *store = bed_open();
 
-    for (size_t i = 0; i < session_count; i++) {
-        struct tn_op op = { .kind = TN_OP_CLOSE, .session = sessions[i] };
+    for (size_t i = 0; i < opened->count; i++) {
+        struct tn_op op = { .kind = TN_OP_CLOSE, .session = opened->sessions[i] };
         (void)bed_ask(store, &op);
     }
-    session_count = 0;
+    opened->count = 0;
     if (store->store->ops->forget == NULL) {
         tell_what_stays(store->store->ops);
     } else {
@@ -486,11 +509,20 @@ static void close_sessions(void)
     bed_close(store);
 }
 
+/* A scenario that failed has left it. */
+static void end_other(void)
+{
+    if (beside > 0 && kill(beside, SIGKILL) == 0)
+        (void)waitpid(beside, NULL, 0);
+    beside = 0;
+}
+
 /* At the end of the run, when the last scenario has failed. In a process of its own: a check that
  * fails in it has nowhere to go. */
 static void clear_away(void)
 {
-    if (session_count == 0 || getenv("TENURE_CONFORMANCE_URL") == NULL)
+    end_other();
+    if (opened == NULL || opened->count == 0 || getenv("TENURE_CONFORMANCE_URL") == NULL)
         return;
     pid_t child = fork();
     if (child == 0) {
@@ -505,7 +537,7 @@ static void clear_away(void)
 
 /* --- Processes ------------------------------------------------------------------------------ */
 
-/* Ended by a signal of its own rather than by the harness, which would run the other tests. */
+/* It ends with its body, or with the first check that fails in it. */
 pid_t bed_fork(void (*body)(int in, int out), int *ret_in, int *ret_out)
 {
     int to[2];
@@ -520,12 +552,12 @@ pid_t bed_fork(void (*body)(int in, int out), int *ret_in, int *ret_out)
     if (child == 0) {
         (void)close(to[1]);
         (void)close(from[0]);
-        session_count = 0;
+        beside = 0;
         start_loop();
         body(to[0], from[1]);
-        close_sessions();
         _exit(0);
     }
+    beside = child;
     (void)close(to[0]);
     (void)close(from[1]);
     *ret_in = from[0];
@@ -538,6 +570,7 @@ void bed_join(pid_t child)
     int status = -1;
 
     CHECK_EQ_I64(waitpid(child, &status, 0), child);
+    beside = 0;
     CHECK_EQ_I64(status, 0);
 }
 
@@ -644,9 +677,11 @@ void bed_conform(unsigned slot, void (*scenario)(void))
  * has left in the store is cleared away by the next. */
 void bed_run(unsigned slot, void (*scenario)(void))
 {
+    end_other();
     memset(stores, 0, sizeof stores);
     running = false;
     inside = false;
+    note_opened(NULL);
     CHECK_EQ_I64(tn_clock_init(&bed_clock), 0);
     make_url(url_of(slot));
     scenario();

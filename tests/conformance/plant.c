@@ -26,6 +26,7 @@ enum plant {
     CUTS_LABELS,    /* At 64 bytes. */
     LOST_AT_CLOSE,  /* What is pending when it is closed is never done. */
     NO_LIMITS,      /* Agrees to nothing at the limits. */
+    KEEPS_REFUSED,  /* Who does not wait is in the queue all the same. */
     PLANTS
 };
 
@@ -47,6 +48,7 @@ static const char *const names[PLANTS] = {
     [CUTS_LABELS] = "cuts-labels",
     [LOST_AT_CLOSE] = "lost-at-close",
     [NO_LIMITS] = "no-limits",
+    [KEEPS_REFUSED] = "keeps-refused",
 };
 
 static enum plant planted;
@@ -98,6 +100,8 @@ static void pass_on(struct tn_store_req *caller, const struct tn_store_req *req)
     }
     if (planted == KEEPS_PLACE && caller->op.kind == TN_OP_RELEASE && caller->op.token == 0)
         answer.answer = TN_ANSWER_RELEASED;
+    if (planted == KEEPS_REFUSED && !caller->op.wait && answer.answer == TN_ANSWER_QUEUED)
+        answer.answer = TN_ANSWER_HELD;
     *caller = answer;
     caller->done(caller);
     if (planted == DONE_TWICE)
@@ -138,6 +142,8 @@ static void submit(struct tn_store *store, struct tn_store_req *req)
         shim->req.op.name = "renews-nothing";
         shim->req.op.name_len = 14;
     }
+    if (planted == KEEPS_REFUSED)
+        shim->req.op.wait = true;
     real->submit(store, &shim->req);
 }
 

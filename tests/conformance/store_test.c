@@ -338,6 +338,107 @@ CONFORMS_SHARED(two_processes_share_one_store)
     (void)close(out);
 }
 
+/* --- All at once ---------------------------------------------------------------------------- */
+
+enum { CROWD = 4, RUSHES = 60 };
+
+static bool all_done(void *arg)
+{
+    const struct bed_req *reqs = arg;
+
+    for (unsigned i = 0; i < CROWD; i++)
+        if (reqs[i].done == 0)
+            return false;
+    return true;
+}
+
+/* Each asks once and does not wait; whoever gets it gives it back. */
+static void rush(struct bed_actor actors[CROWD], uint64_t *highest)
+{
+    static struct bed_req reqs[CROWD];
+    struct bed_actor *winner = NULL;
+
+    for (unsigned i = 0; i < CROWD; i++) {
+        struct tn_op op = { .kind = TN_OP_ACQUIRE,
+                            .session = actors[i].session,
+                            .term = actors[i].term,
+                            .name = "crowd/job",
+                            .name_len = 9 };
+        bed_submit(actors[i].at, &reqs[i], &op);
+    }
+    CHECK(bed_until(all_done, reqs, BED_BOUND));
+    for (unsigned i = 0; i < CROWD; i++) {
+        const struct tn_store_req *req = &reqs[i].req;
+        if (req->status != 0)
+            CHECK_STR(req->error, "");
+        CHECK_EQ_I64(req->status, 0);
+        if (req->answer != TN_ANSWER_GRANTED) {
+            CHECK_EQ_I64(req->answer, TN_ANSWER_HELD);
+            if (i == 0) /* The others ask for the same term again. */
+                bed_new_term(&actors[i]);
+            continue;
+        }
+        CHECK(winner == NULL);
+        CHECK(req->record.token > *highest);
+        *highest = req->record.token;
+        winner = &actors[i];
+    }
+    if (winner == NULL)
+        return;
+    CHECK_EQ_I64(bed_release(winner, "crowd/job", *highest)->answer, TN_ANSWER_RELEASED);
+    bed_new_term(winner);
+}
+
+static uint64_t rush_often(void)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actors[CROWD];
+    uint64_t highest = 0;
+
+    for (unsigned i = 0; i < CROWD; i++)
+        actors[i] = bed_actor(store, TTL);
+    for (unsigned i = 0; i < RUSHES; i++)
+        rush(actors, &highest);
+    return highest;
+}
+
+/* Its sessions stay until it is told to end. */
+static void rush_beside(int in, int out)
+{
+    char word = 'x';
+
+    if (write(out, &word, 1) != 1 || read(in, &word, 1) != 1)
+        _exit(1);
+    (void)rush_often();
+    if (write(out, &word, 1) != 1 || read(in, &word, 1) != 1)
+        _exit(2);
+}
+
+static bool gets_it(void *arg)
+{
+    return bed_acquire(arg, "crowd/job", false)->answer == TN_ANSWER_GRANTED;
+}
+
+CONFORMS_SHARED(who_was_refused_leaves_nothing_behind)
+{
+    char word;
+    int in;
+    int out;
+
+    pid_t child = bed_fork(rush_beside, &in, &out);
+    CHECK_EQ_I64(read(in, &word, 1), 1);
+    CHECK_EQ_I64(write(out, "x", 1), 1);
+    uint64_t highest = rush_often();
+    CHECK_EQ_I64(read(in, &word, 1), 1);
+    struct bed_actor last = bed_actor(bed_open(), TTL);
+    CHECK(bed_until(gets_it, &last, BED_BOUND));
+    CHECK(last.token > highest);
+    CHECK_EQ_I64(write(out, "x", 1), 1);
+    bed_join(child);
+    (void)close(in);
+    (void)close(out);
+}
+
 /* --- At random ------------------------------------------------------------------------------ */
 
 enum { ACTORS = 6, STEPS = 400 };

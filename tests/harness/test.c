@@ -1,7 +1,8 @@
 /* test.c - main of every test program: runs the registered tests one by one in this process.
  *
- * A test leaves early by longjmp to run_one: on a failed check, a skip, or an assertion. A crash
- * takes the program down before its last line, which tests/run counts as a failure. */
+ * A test leaves early by longjmp to run_one: on a failed check, a skip, or an assertion; a process
+ * that it has forked ends there. A crash takes the program down before its last line, which
+ * tests/run counts as a failure. */
 #include "tests/harness/test.h"
 
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -20,6 +22,7 @@ static struct tn_test *running;
 static jmp_buf test_exit;
 static jmp_buf assert_exit;
 static bool assert_armed;
+static pid_t home; /* The process that runs the tests. */
 
 void tn_test_register(struct tn_test *test)
 {
@@ -41,6 +44,10 @@ static void format_id(const struct tn_test *test, char *buf, size_t size)
 static _Noreturn void leave(enum verdict verdict)
 {
     assert_armed = false;
+    if (getpid() != home) {
+        (void)fflush(stdout);
+        _exit(1);
+    }
     longjmp(test_exit, (int)verdict);
 }
 
@@ -144,6 +151,7 @@ int main(int argc, char **argv)
     bool list = strcmp(wanted, "--list") == 0;
 
     tn_assert_hook = on_assert;
+    home = getpid();
     for (struct tn_test *test = tests; test != NULL; test = test->next) {
         char id[256];
 

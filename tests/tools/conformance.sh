@@ -37,6 +37,7 @@ planted lost-at-close closing_answers_what_is_pending
 # In a store that other processes see.
 TENURE_CONFORMANCE_URL=sqlite:
 planted denies-scripts who_knows_the_secret_is_the_session
+planted keeps-refused who_was_refused_leaves_nothing_behind
 TENURE_CONFORMANCE_URL=memory:
 
 t_case "a store of one's own passes, and with a fault does not"
