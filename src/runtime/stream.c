@@ -38,7 +38,8 @@ struct tn_stream_link {
     struct tn_tls *tls;
     unsigned addresses; /* Of the host. */
     bool looking_up, open, given_up;
-    bool heard; /* Any byte at all. */
+    bool heard;  /* Any byte at all. */
+    bool spoken; /* Bytes for the owner. */
     uint8_t chunk[CHUNK];
 };
 
@@ -203,14 +204,35 @@ static void hear_timer(uv_timer_t *timer)
     }
 }
 
+/* Why the connection of @link ended, by @rc of libuv. A server that closes a connection before it
+ * has read everything resets it, and what it said last may be lost on the way: so no more can be
+ * made of an end than of a reset. */
+static const char *explain_end(const struct tn_stream_link *link, int rc, char why[160])
+{
+    const struct tn_stream *stream = link->stream;
+    bool hung_up = rc == UV_EOF || rc == UV_ECONNRESET || rc == UV_EPIPE;
+
+    if (!hung_up || link->spoken)
+        return rc == UV_EOF ? "the server closed the connection" : uv_strerror(rc);
+    if (link->tls != NULL)
+        return link->heard ? "the server ended TLS; does it want a certificate (cert=, key=)?"
+                           : "the server hung up on TLS; does it use TLS?";
+    if (stream->tls_scheme == NULL)
+        return "the server closed the connection at once";
+    (void)snprintf(why, 160, "the server closed the connection at once; does it want TLS (%s:)?",
+                   stream->tls_scheme);
+    return why;
+}
+
 /* --- Writing ---------------------------------------------------------------------------------- */
 
 static void written(uv_write_t *req, int status)
 {
     struct tn_stream_link *link = req->data;
+    char why[160];
 
     if (status < 0 && !link->given_up)
-        tn_stream_doubt(link->stream, uv_strerror(status));
+        tn_stream_doubt(link->stream, explain_end(link, status, why));
     free((struct tn_stream_write *)(void *)req);
 }
 
@@ -303,6 +325,12 @@ static void came_up(struct tn_stream *stream)
     stream->host->up(stream->arg);
 }
 
+static void give_bytes(struct tn_stream_link *link, const uint8_t *data, size_t len)
+{
+    link->spoken = true;
+    link->stream->host->bytes(link->stream->arg, data, len);
+}
+
 static void feed_tls(struct tn_stream *stream, const uint8_t *data, size_t len)
 {
     struct tn_stream_link *link = stream->link;
@@ -320,7 +348,7 @@ static void feed_tls(struct tn_stream *stream, const uint8_t *data, size_t len)
         came_up(stream);
     while (state == TN_TLS_UP && stream->link == link &&
            (got = tn_tls_read(link->tls, plain, sizeof plain)) > 0)
-        stream->host->bytes(stream->arg, plain, (size_t)got);
+        give_bytes(link, plain, (size_t)got);
     if (got < 0 && stream->link == link)
         tn_stream_drop(stream, tn_tls_error(link->tls));
 }
@@ -333,35 +361,16 @@ static void give_chunk(uv_handle_t *handle, size_t wanted, uv_buf_t *ret_buf)
     *ret_buf = uv_buf_init((char *)link->chunk, sizeof link->chunk);
 }
 
-static void hung_up(struct tn_stream *stream, bool heard)
-{
-    char why[120];
-
-    if (!heard && stream->tls != NULL) {
-        tn_stream_drop(stream, "the server hung up on TLS; does it use TLS?");
-    } else if (heard || stream->tls_scheme == NULL) {
-        tn_stream_drop(stream, "the server closed the connection");
-    } else {
-        (void)snprintf(why, sizeof why,
-                       "the server closed the connection at once; does it want TLS (%s:)?",
-                       stream->tls_scheme);
-        tn_stream_drop(stream, why);
-    }
-}
-
 static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
 {
     struct tn_stream_link *link = handle->data;
     struct tn_stream *stream = link->stream;
+    char why[160];
 
     if (link->given_up || got == 0)
         return;
-    if (got == UV_EOF) {
-        hung_up(stream, link->heard);
-        return;
-    }
     if (got < 0) {
-        tn_stream_drop(stream, uv_strerror((int)got));
+        tn_stream_drop(stream, explain_end(link, (int)got, why));
         return;
     }
     link->heard = true;
@@ -369,7 +378,7 @@ static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
     if (link->tls != NULL)
         feed_tls(stream, (const uint8_t *)buf->base, (size_t)got);
     else
-        stream->host->bytes(stream->arg, (const uint8_t *)buf->base, (size_t)got);
+        give_bytes(link, (const uint8_t *)buf->base, (size_t)got);
 }
 
 /* --- Connecting ------------------------------------------------------------------------------- */

@@ -109,6 +109,12 @@ etcd_scheme=http etcd_ctl_flags=
 etcd_start three || t_done
 # shellcheck disable=SC2154 # etcd_start sets it.
 refuses 69 "TLS" "etcds://127.0.0.1:$port_three/t?ca=$t_dir/ca.pem"
+
+t_case "a server that resets the connection at our first word: is it TLS?"
+proxy_start reset "$port_three"
+proxy_say reset reset
+refuses 69 "does it use TLS?" "etcds://127.0.0.1:$proxy_port/t?ca=$t_dir/ca.pem"
+refuses 69 "does it want TLS (etcds:)?" "etcd://127.0.0.1:$proxy_port/t"
 etcd_stop three
 
 t_case "URLs that are no URLs"

@@ -8,6 +8,7 @@
  *   stall    forwards nothing, half-open    refuse   closes all, and every new one at once
  *   up/down  forwards only to / only from the server; what goes the other way is lost
  *   trickle [N]  forwards N bytes per second (50) of what the server says
+ *   reset    leaves unread what the client says and closes, which resets the connection
  * It ends when stdin does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,7 +24,7 @@
 #include "runtime/clock.h"
 
 enum { PAIRS = 128, PIECE = 65536, TRICKLE = 50, TICK_MS = 20 };
-enum mode { PASS, STALL, UP, DOWN, TRICKLING, REFUSE };
+enum mode { PASS, STALL, UP, DOWN, TRICKLING, REFUSE, RESET };
 enum side { CLIENT, SERVER };
 
 static struct {
@@ -71,6 +72,9 @@ static void take_in(int listener, uint16_t port)
 static bool forward(unsigned i, enum side side, size_t most)
 {
     static char piece[PIECE];
+
+    if (mode == RESET)
+        return false;
     ssize_t len = read(pairs[i].side[side], piece, most < sizeof piece ? most : sizeof piece);
     bool lost = mode == (side == CLIENT ? DOWN : UP);
 
@@ -87,7 +91,8 @@ static bool forward(unsigned i, enum side side, size_t most)
 /* False: no more words. */
 static bool hear_word(void)
 {
-    static const char *const words[] = { "pass", "stall", "up", "down", "trickle", "refuse" };
+    static const char *const words[] = { "pass",    "stall",  "up",   "down",
+                                         "trickle", "refuse", "reset" };
     char line[64], word[64];
 
     if (fgets(line, sizeof line, stdin) == NULL)
