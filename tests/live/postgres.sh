@@ -37,7 +37,7 @@ if command -v pgbouncer >/dev/null; then
     echo '"tester" ""' >"$t_dir/users"
     : >"$t_dir/bouncer.log"
     [ "$(id -u)" -ne 0 ] || chown postgres "$t_dir/bouncer.log"
-    pg_as pgbouncer -q "$t_dir/bouncer.ini" &
+    pg_be pgbouncer -q "$t_dir/bouncer.ini" &
     in_finish "kill $!"
     t_check "it runs" until_line "$t_dir/bouncer.log" "process up"
     pool=postgres://tester@127.0.0.1:$pool_port

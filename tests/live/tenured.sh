@@ -178,7 +178,7 @@ for who in leads waits; do
     else
         exec 9>"$t_dir/$who.in"
     fi
-    t_check "$who 10,000: $(cat "$t_dir/$who.err")" until_line "$t_dir/$who" "^$who 10000" 120
+    t_check "$who 10,000" until_line "$t_dir/$who" "^$who 10000" 120
 done
 settled() {
     before=$(counter total_commands_processed)
