@@ -253,7 +253,7 @@ CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
         return;
     CHECK_EQ_I64(revoked->answer, TN_ANSWER_OK);
     /* The holder goes on renewing and does not stop. Every renewal until then tells it. */
-    while (!bed_is_granted(&b, "holdoff/job", TN_MS(100))) {
+    while (!bed_is_granted(&b, "holdoff/job", TN_MS(5))) {
         CHECK(bed_now() - before < TN_SEC(1) + BED_BOUND);
         struct tn_store_req *req = bed_renew(&a);
         CHECK_EQ_I64(req->answer, TN_ANSWER_OK);

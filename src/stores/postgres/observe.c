@@ -195,7 +195,7 @@ static void forget_old(struct tn_pg_store *store, tenure_ns now)
     }
 }
 
-void tn_pg_list_seen(struct tn_pg_store *store, struct tn_pg_buf *buf)
+void tn_pg_list_seen(struct tn_pg_store *store, bool all, struct tn_pg_buf *buf)
 {
     tenure_ns now = tn_pg_now(store);
     const char *comma = "";
@@ -215,6 +215,8 @@ void tn_pg_list_seen(struct tn_pg_store *store, struct tn_pg_buf *buf)
         comma = ",";
     }
     tn_pg_buf_add(buf, "}", 1);
+    if (!all)
+        return;
     store->looked_at = now;
     store->look_now = false;
 }
@@ -573,7 +575,7 @@ static bool send_look(struct tn_pg_store *store, tenure_ns now)
     }
     tn_pg_buf_add(&secrets, "}", 1);
     tn_pg_buf_add(&known, "}", 1);
-    tn_pg_list_seen(store, &nums);
+    tn_pg_list_seen(store, true, &nums);
     const char *values[] = { secrets.data, known.data, nums.data };
     bool good = !secrets.failed && !known.failed && !nums.failed;
     if (good)

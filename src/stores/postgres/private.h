@@ -238,8 +238,9 @@ void tn_pg_hear_news(struct tn_pg_store *store, const PGresult *result, int row)
 void tn_pg_hear_bell(struct tn_pg_store *store, const char *payload);
 void tn_pg_bell_up(struct tn_pg_store *store);
 void tn_pg_bell_down(struct tn_pg_store *store);
-/* The numbers of all who are observed, as an array. */
-void tn_pg_list_seen(struct tn_pg_store *store, struct tn_pg_buf *buf);
+/* The numbers of all who are observed, as an array, for a statement that brings their beats along;
+ * @all: and the news of every session of ours, so that there is no need to look for a while. */
+void tn_pg_list_seen(struct tn_pg_store *store, bool all, struct tn_pg_buf *buf);
 /* What observing wants next, as a statement to send; false: nothing. */
 bool tn_pg_observe_next(struct tn_pg_store *store, tenure_ns now);
 void tn_pg_observe_result(struct tn_pg_store *store, const PGresult *result);

@@ -141,10 +141,11 @@ static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
         tn_pg_buf_addf(&third, "%lld", (long long)op->ttl);
         tn_pg_buf_add(&fourth, "\\x", 2);
         tn_pg_buf_hex(&fourth, op->label, op->label_len);
-    } else {
+    } else if (op->kind == TN_OP_RENEW) {
         const struct tn_pg_own *own = tn_pg_own_find(store, &hash);
         tn_pg_buf_addf(&third, "%lld", own != NULL ? (long long)own->known : 0);
-        tn_pg_list_seen(store, &fourth);
+        /* It tells the news of its own session, and of no other. */
+        tn_pg_list_seen(store, store->owns == own && own != NULL && own->next == NULL, &fourth);
     }
     const char *values[] = { secret.data, seq.data, third.data, fourth.data };
     store->sent[0] = req;
