@@ -53,16 +53,15 @@ struct tn_journal {
     uint64_t first_seq;   /* Of the file being written. */
     uint64_t seq;         /* Of the last frame flushed. */
     uint64_t at;          /* Where the next frame goes. */
-    uint64_t end;         /* Up to where the file is filled with zeros. */
+    uint64_t end;         /* Up to where the file is filled with zeros: the end of a block. */
     uint64_t grown_bytes; /* Of the journal since the last snapshot. */
     char *batch;          /* The frame being gathered, its head included. */
     size_t batch_len, batch_size;
-    char *flying; /* The frame being flushed; NULL: none. */
-    size_t flying_len;
+    char *blocks; /* The block that @at is in, and the sealed frame behind. */
+    size_t blocks_size;
+    size_t sealed_len;     /* Of the frame being flushed; 0: none is. */
     uint64_t sealed_token; /* The highest token when it was sealed. */
-    char *spare;           /* Of the size of the batch's buffer; the two take turns. */
-    size_t spare_size;
-    bool disk_full; /* The last attempt to extend failed. */
+    bool disk_full;        /* The last attempt to extend failed. */
     pid_t snapshot_pid;
     uint64_t snapshot_seq;
     uint64_t snapshot_len; /* Of the last that was written or read. */

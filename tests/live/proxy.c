@@ -91,8 +91,9 @@ static bool forward(unsigned i, enum side side, size_t most)
 /* False: no more words. */
 static bool hear_word(void)
 {
-    static const char *const words[] = { "pass",    "stall",  "up",   "down",
-                                         "trickle", "refuse", "reset" };
+    static const char *const words[] = {
+        "pass", "stall", "up", "down", "trickle", "refuse", "reset"
+    };
     char line[64], word[64];
 
     if (fgets(line, sizeof line, stdin) == NULL)

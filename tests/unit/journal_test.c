@@ -20,7 +20,7 @@
 
 #include "base/prng.h"
 #include "base/time.h"
-#include "daemon/journal.h"
+#include "daemon/journal_private.h"
 #include "daemon/state.h"
 
 static char root[64], data[80], witness[96], message[600];
@@ -638,6 +638,57 @@ TEST(a_full_disk_is_known_before_it_matters)
     CHECK(!tn_journal_is_short(&journal));
     restart();
     CHECK_STR(holder("x"), "free 1");
+    finish();
+}
+
+TEST(frames_come_back_that_end_where_a_block_does)
+{
+    enum { BLOCK = 4096, NAME = 60 };
+    char name[TN_NAME_MAX + 1];
+    char expected[32];
+    unsigned ends = 0;
+
+    begin();
+    start_with_some();
+    uint64_t before = journal.at;
+    CHECK(does(TN_OP_ACQUIRE, 2, "z", 0) == TN_ANSWER_GRANTED);
+    flush();
+    uint64_t rest = journal.at - before - 1; /* Of a frame, beside the name in it. */
+    for (unsigned i = 0; ends < 3; i++) {
+        uint64_t left = BLOCK - journal.at % BLOCK;
+        bool fits = left > rest + 8 && left < rest + 8 + NAME * 2;
+        int len = fits ? (int)(left - rest) : NAME;
+        (void)snprintf(name, sizeof name, "n%07u%0*d", i, len - 8, 0);
+        CHECK(does(TN_OP_ACQUIRE, 2, name, 0) == TN_ANSWER_GRANTED);
+        flush();
+        CHECK(!fits || journal.at % BLOCK == 0);
+        ends += fits;
+        (void)snprintf(expected, sizeof expected, "2 %u", i + 4);
+        die();
+        start();
+        CHECK_STR(holder(name), expected);
+        CHECK_STR(holder("x"), "1 1");
+    }
+    finish();
+}
+
+TEST(a_file_that_refuses_direct_writing_is_written_all_the_same)
+{
+    _Alignas(64) char bytes[64] = "0123456789";
+    char path[120], found[10];
+
+    begin();
+    (void)snprintf(path, sizeof path, "%s/file", root);
+    int fd = open(path, O_RDWR | O_CREAT | O_DIRECT, 0600);
+    if (fd < 0) /* It is refused when it is opened, already. */
+        fd = open(path, O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0);
+    CHECK_EQ_I64(tn_journal_write(fd, bytes + 1, 9, 3), 0); /* No disk takes it so. */
+    (void)close(fd);
+    fd = open(path, O_RDONLY);
+    CHECK_EQ_I64(pread(fd, found, 9, 3), 9);
+    CHECK(memcmp(found, bytes + 1, 9) == 0);
+    (void)close(fd);
     finish();
 }
 
