@@ -113,19 +113,25 @@ static void send_rest(struct tn_conn *conn, const char *bytes, size_t len)
     }
 }
 
-void tn_conn_write(struct tn_conn *conn, const char *bytes, size_t len)
+/* Of the @len bytes at @bytes the socket took @sent, or refused them with an errno, negative. */
+static void see_to_rest(struct tn_conn *conn, const char *bytes, size_t len, ssize_t sent)
 {
-    ssize_t sent = 0;
-    int fd;
-
-    /* Not by uv_try_write: what a socket has of its own is cheaper than what all files share. */
-    if (conn->writing == 0 && uv_fileno(&conn->uv.handle, &fd) == 0)
-        sent = send(fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     size_t done = sent > 0 ? (size_t)sent : 0;
-    if (sent < 0 && errno != EAGAIN && errno != EINTR)
+
+    if (sent < 0 && sent != -EAGAIN && sent != -EINTR)
         tn_conn_close(conn);
     else if (done < len)
         send_rest(conn, bytes + done, len - done);
+}
+
+void tn_conn_write(struct tn_conn *conn, const char *bytes, size_t len)
+{
+    ssize_t sent = 0;
+
+    /* Not by uv_try_write: what a socket has of its own is cheaper than what all files share. */
+    if (conn->writing == 0)
+        sent = send(conn->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    see_to_rest(conn, bytes, len, sent < 0 ? -errno : sent);
 }
 
 /* Take the first @len bytes, which are on their way, out of the buffer. */
@@ -147,16 +153,39 @@ static void drop_sent(struct tn_conn *conn, size_t len)
  * means then: so it is told that nothing follows, and heard out for a while. */
 static void finish(struct tn_conn *conn)
 {
-    int fd;
-
-    if (!conn->lingers || conn->tls != NULL || conn->server->draining ||
-        uv_fileno(&conn->uv.handle, &fd) != 0) {
+    if (!conn->lingers || conn->tls != NULL || conn->server->draining) {
         tn_conn_close(conn);
     } else if (conn->ignored == 0) {
         conn->ignored = 1;
         conn->partial_since = conn->server->now;
-        (void)shutdown(fd, SHUT_WR);
+        (void)shutdown(conn->fd, SHUT_WR);
     }
+}
+
+/* The first @len bytes of the buffer are seen to. */
+static void go_on(struct tn_conn *conn, size_t len)
+{
+    if (conn->closing)
+        return;
+    drop_sent(conn, len);
+    conn->bound = conn->out.len > 0;
+    if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
+        finish(conn);
+}
+
+bool tn_conn_is_plain(const struct tn_conn *conn)
+{
+    return conn->http == NULL && conn->tls == NULL && !conn->out.full && conn->writing == 0;
+}
+
+void tn_conn_sent(struct tn_conn *conn, size_t len, ssize_t sent)
+{
+    if (conn->closing)
+        return;
+    if (conn->renewed > 0)
+        tn_metrics_sent(conn);
+    see_to_rest(conn, conn->out.buf, len, sent);
+    go_on(conn, len);
 }
 
 void tn_conn_send(struct tn_conn *conn, size_t len)
@@ -174,18 +203,11 @@ void tn_conn_send(struct tn_conn *conn, size_t len)
     }
     if (conn->writing > 0)
         return;
-    if (len > 0) {
-        if (conn->tls != NULL)
-            tn_secure_send(conn, conn->out.buf, len);
-        else
-            tn_conn_write(conn, conn->out.buf, len);
-        if (conn->closing)
-            return;
-        drop_sent(conn, len);
-    }
-    conn->bound = conn->out.len > 0;
-    if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
-        finish(conn);
+    if (len > 0 && conn->tls != NULL)
+        tn_secure_send(conn, conn->out.buf, len);
+    else if (len > 0)
+        tn_conn_write(conn, conn->out.buf, len);
+    go_on(conn, len);
 }
 
 /* --- Receiving -------------------------------------------------------------------------------- */
@@ -371,12 +393,10 @@ static bool know_peer(struct tn_conn *conn)
 {
     struct ucred cred;
     socklen_t len = sizeof cred;
-    int fd;
 
     if (conn->uv.handle.type != UV_NAMED_PIPE)
         return true;
-    if (uv_fileno(&conn->uv.handle, &fd) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
         return false;
     conn->local = true;
     conn->pid = cred.pid;
@@ -398,6 +418,7 @@ static void refuse(struct tn_conn *conn, const char *line)
 static void add(struct tn_server *server, struct tn_conn *conn)
 {
     conn->server = server;
+    conn->fd = -1;
     conn->id = ++server->next_id;
     conn->uv.handle.data = conn;
     conn->next = server->conns;
@@ -463,7 +484,7 @@ void tn_conn_accept(uv_stream_t *listener, int status)
 
     if (conn == NULL)
         return;
-    if (uv_accept(listener, &conn->uv.stream) != 0) {
+    if (uv_accept(listener, &conn->uv.stream) != 0 || uv_fileno(&conn->uv.handle, &conn->fd) != 0) {
         tn_conn_close(conn);
         return;
     }

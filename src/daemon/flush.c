@@ -38,13 +38,41 @@ _Noreturn static void give_up(const struct tn_text *why)
 
 /* --- Sending ---------------------------------------------------------------------------------- */
 
+static void send_bulk(struct tn_server *server)
+{
+    struct tn_bulk *bulk = &server->bulk;
+
+    tn_bulk_go(bulk);
+    for (uint32_t i = 0; i < bulk->count; i++)
+        tn_conn_sent(bulk->list[i].arg, bulk->list[i].len, bulk->list[i].sent);
+    bulk->count = 0;
+}
+
+/* Send the first @len bytes of its buffer, together with those of others: send_bulk must
+ * follow, before anybody is told anything. */
+static void put_in_bulk(struct tn_conn *conn, size_t len)
+{
+    struct tn_bulk *bulk = &conn->server->bulk;
+    bool plain = tn_conn_is_plain(conn) && len > 0;
+
+    if (!plain || bulk->count == TN_BULK_MAX)
+        send_bulk(conn->server);
+    if (plain)
+        tn_bulk_add(bulk, conn, conn->fd, conn->out.buf, len);
+    else
+        tn_conn_send(conn, len);
+}
+
 void tn_flush_send(struct tn_server *server)
 {
-    while (server->dirty != NULL) {
+    /* What somebody who had to be cut off let go of is not on disk yet, and may be in what follows:
+     * that is for the next turn. */
+    while (server->dirty != NULL && !tn_journal_is_pending(&server->journal)) {
         struct tn_conn *conn = server->dirty;
         tn_conn_untouch(conn);
-        tn_conn_send(conn, conn->out.len);
+        put_in_bulk(conn, conn->out.len);
     }
+    send_bulk(server);
 }
 
 void tn_flush_send_unbound(struct tn_server *server)
@@ -56,8 +84,9 @@ void tn_flush_send_unbound(struct tn_server *server)
         if (!conn->dirty || conn->bound || conn->gated) /* It may have been closed meanwhile. */
             continue;
         tn_conn_untouch(conn);
-        tn_conn_send(conn, conn->out.len);
+        put_in_bulk(conn, conn->out.len);
     }
+    send_bulk(server);
 }
 
 /* Whoever has something to be told by now waits for the flush that is under way. */
@@ -83,8 +112,9 @@ static void send_gated(struct tn_server *server)
         struct tn_conn *conn = server->gated;
         server->gated = conn->gated_next;
         conn->gated = false;
-        tn_conn_send(conn, conn->sendable);
+        put_in_bulk(conn, conn->sendable);
     }
+    send_bulk(server);
 }
 
 /* --- Who serves ------------------------------------------------------------------------------- */
@@ -206,6 +236,7 @@ int tn_flush_open(struct tn_server *server)
     struct tn_baton *baton = &server->baton;
 
     server->dirty_last = &server->dirty;
+    tn_bulk_open(&server->bulk);
     int rc = uv_async_init(&server->loop, &baton->landed, landed);
     baton->landed.data = server;
     if (rc == 0)
@@ -217,6 +248,7 @@ int tn_flush_open(struct tn_server *server)
 
 void tn_flush_close(struct tn_server *server)
 {
+    tn_bulk_close(&server->bulk);
     uv_cond_destroy(&server->baton.called);
     uv_mutex_destroy(&server->baton.lock);
 }

@@ -131,15 +131,12 @@ static void process_ended(uv_poll_t *poll, int status, int events)
     tn_server_step(server, &close_op, &result);
 }
 
-static int open_pidfd(struct tn_conn *conn)
+static int open_pidfd(const struct tn_conn *conn)
 {
-    int fd = -1;
     int pidfd = -1;
     socklen_t len = sizeof pidfd;
 
-    if (uv_fileno(&conn->uv.handle, &fd) != 0)
-        return -1;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0)
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0)
         return pidfd;
     return (int)syscall(SYS_pidfd_open, conn->pid, 0);
 }

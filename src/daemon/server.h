@@ -25,6 +25,7 @@
 #include "daemon/acl.h"
 #include "daemon/journal.h"
 #include "daemon/state.h"
+#include "runtime/bulk.h"
 #include "runtime/tls.h"
 #include "wire/resp.h"
 
@@ -113,6 +114,7 @@ struct tn_conn {
         uv_tcp_t tcp;
         uv_poll_t poll; /* Of a request by HTTP: its peer's socket. */
     } uv;
+    int fd; /* Its socket; the handle's. */
     struct tn_server *server;
     struct tn_tls *tls;           /* NULL: in clear. */
     bool secured;                 /* The handshake is over. */
@@ -183,7 +185,6 @@ struct tn_listener {
     bool http; /* With TLS. */
 };
 
-/* Who serves; flush.c. */
 /* What has been read of connections and not been carried out yet. */
 struct tn_heard {
     struct tn_saying {
@@ -196,6 +197,7 @@ struct tn_heard {
     char bytes[4 * TN_FRAME_BYTES];
 };
 
+/* Who serves; flush.c. */
 struct tn_baton {
     uv_mutex_t lock; /* Guards what follows. */
     uv_cond_t called;
@@ -227,6 +229,7 @@ struct tn_server {
     uint32_t listener_count;
     struct tn_conn *conns, *gated;
     struct tn_conn *dirty, **dirty_last;
+    struct tn_bulk bulk;
     uint32_t conn_count;
     bool resumable; /* One of the dirty ones may be. */
     struct tn_baton baton;
@@ -382,6 +385,9 @@ void tn_conn_write(struct tn_conn *conn, const char *bytes, size_t len);
 void tn_conn_listen(struct tn_conn *conn);
 /* Send the first @len bytes of the buffer. */
 void tn_conn_send(struct tn_conn *conn, size_t len);
+/* Whether they would go to the socket as they are; and: they did, and that came of it. */
+bool tn_conn_is_plain(const struct tn_conn *conn);
+void tn_conn_sent(struct tn_conn *conn, size_t len, ssize_t sent);
 /* Go on with the commands that arrived while the connection waited. */
 void tn_conn_resume(struct tn_conn *conn);
 
