@@ -215,7 +215,7 @@ static void send_together(void)
     tn_bulk_go(&bulk);
     for (uint32_t i = 0; i < bulk.count; i++) {
         struct conn *conn = bulk.list[i].arg;
-        if (bulk.list[i].sent != (ssize_t)conn->out_len)
+        if (bulk.list[i].result != (ssize_t)conn->out_len)
             load_fail("send", "the server does not take a request", 34);
         conn->out_len = 0;
     }
@@ -228,7 +228,7 @@ static void next(struct conn *conn, enum op op)
 
     new_name(name);
     prepare(conn, op, op == OP_ACQUIRE ? name : NULL);
-    tn_bulk_add(&bulk, conn, conn->fd, conn->out, conn->out_len);
+    tn_bulk_send(&bulk, conn, conn->fd, conn->out, conn->out_len);
     if (bulk.count == TOGETHER)
         send_together();
 }

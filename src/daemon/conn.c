@@ -306,45 +306,50 @@ void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len)
         tn_conn_resume(conn);
 }
 
+void tn_conn_hear(struct tn_conn *conn, char *bytes, size_t len)
+{
+    if (conn->ignored > IGNORED_MAX) {
+        tn_conn_close(conn);
+    } else if (conn->ignored > 0) {
+        conn->ignored += (uint32_t)len;
+    } else {
+        tn_server_tell_time(conn->server);
+        conn->heard_at = conn->server->now;
+        if (conn->tls != NULL)
+            tn_secure_received(conn, bytes, len);
+        else
+            tn_conn_take(conn, bytes, len);
+    }
+}
+
+/* Without room libuv does not read, and only tells that there is something: heard.c reads it, from
+ * all such connections at once. */
 static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
     struct tn_conn *conn = handle->data;
-    char *room = tn_heard_room(conn);
 
     (void)suggested;
+    *ret_buf = uv_buf_init(NULL, 0);
     if (conn->closing) /* By what it said before: nothing more is read. */
-        *ret_buf = uv_buf_init(NULL, 0);
-    else if (conn->tls != NULL)
-        *ret_buf = uv_buf_init(room, TN_FRAME_BYTES);
+        return;
+    if (conn->tls != NULL)
+        *ret_buf = uv_buf_init(tn_heard_room(conn->server), TN_FRAME_BYTES);
     else
-        tn_conn_room_in(conn, room, ret_buf);
+        tn_heard_call(conn);
 }
 
 static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct tn_conn *conn = stream->data;
 
-    if (n == 0)
+    if (n == 0 || n == UV_ENOBUFS)
         return;
-    if (n < 0 || conn->ignored > IGNORED_MAX) { /* ENOBUFS, too: no room left. */
-        tn_heard_carry_out(conn->server);       /* Its last word may be among it. */
-        tn_conn_close(conn);
-        return;
-    }
-    if (conn->ignored > 0) {
-        conn->ignored += (uint32_t)n;
+    if (n > 0) {
+        tn_conn_hear(conn, buf->base, (size_t)n);
         return;
     }
-    if (conn->tls == NULL && conn->relay == NULL && conn->in_len == 0) {
-        tn_heard_add(conn, (size_t)n);
-        return;
-    }
-    tn_server_tell_time(conn->server);
-    conn->heard_at = conn->server->now;
-    if (conn->tls != NULL)
-        tn_secure_received(conn, buf->base, (size_t)n);
-    else
-        tn_conn_take(conn, buf->base, (size_t)n);
+    tn_heard_carry_out(conn->server); /* Its last word may be among it. */
+    tn_conn_close(conn);
 }
 
 /* --- Beginning and end ------------------------------------------------------------------------ */
@@ -462,7 +467,8 @@ static bool make_room(struct tn_conn *newcomer)
     struct tn_conn *oldest = NULL;
 
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = conn->next)
-        if (!conn->spoke && conn->heard == NULL && conn->http == NULL && conn != newcomer)
+        if (!conn->spoke && conn->heard == NULL && conn->called == NULL && conn->http == NULL &&
+            conn != newcomer)
             oldest = conn; /* The list begins with the newest. */
     if (oldest == NULL || server->now - oldest->partial_since < TN_SEC(1))
         return false;

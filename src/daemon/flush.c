@@ -44,7 +44,7 @@ static void send_bulk(struct tn_server *server)
 
     tn_bulk_go(bulk);
     for (uint32_t i = 0; i < bulk->count; i++)
-        tn_conn_sent(bulk->list[i].arg, bulk->list[i].len, bulk->list[i].sent);
+        tn_conn_sent(bulk->list[i].arg, bulk->list[i].len, bulk->list[i].result);
     bulk->count = 0;
 }
 
@@ -58,7 +58,7 @@ static void put_in_bulk(struct tn_conn *conn, size_t len)
     if (!plain || bulk->count == TN_BULK_MAX)
         send_bulk(conn->server);
     if (plain)
-        tn_bulk_add(bulk, conn, conn->fd, conn->out.buf, len);
+        tn_bulk_send(bulk, conn, conn->fd, conn->out.buf, len);
     else
         tn_conn_send(conn, len);
 }

@@ -1,45 +1,29 @@
-/* heard.c - what peers have said, between its being read and its being carried out.
+/* heard.c - what peers have said, between its being announced and its being carried out.
  *
- * Happy path: the loop reads from one connection after the other into a shared buffer; then all of
- * it is carried out in one go. Reading is the kernel's work and carrying out is ours: done in
- * turns, the two drive each other's instructions out of the processor's cache, which costs more
- * than a look at the table does. The clock is read once, after the last of it has arrived.
+ * Happy path: the loop tells which connections have something to say; that is read from all of them
+ * by one call, each into its share of one buffer; then all of it is carried out in one go. Reading
+ * is the kernel's work and carrying out is ours: done in turns, the two drive each other's
+ * instructions out of the processor's cache, which costs more than a look at the table does. The
+ * clock is read once, after the last of it has arrived.
  *
- * What can fail: a connection may be closed while it is in the list; its entry is struck out. What
- * is encrypted, or goes on where half a command ended, lies elsewhere: carried out at once. */
+ * A share is as large as what the peer says at once: small, and larger after one that was filled.
+ *
+ * What can fail: a connection may be closed while it is in one of the lists; its entry is struck
+ * out. What is encrypted, or goes on where half a command ended, lies elsewhere: carried out at
+ * once. */
+#include <errno.h>
+
 #include "base/assert.h"
 #include "daemon/server.h"
 
 /* So many connections ahead of the one that is served, the next one is fetched into the cache. */
 #define AHEAD 2
+#define SHARE_MIN 1024
+/* Between two shares: at distances of whole pages all would be in the same few lines of the cache.
+ */
+#define APART 64
 
-char *tn_heard_room(struct tn_conn *conn)
-{
-    struct tn_heard *heard = &conn->server->heard;
-
-    if (conn->heard != NULL || heard->count == TN_HEARD_MAX ||
-        sizeof heard->bytes - heard->len < TN_FRAME_BYTES)
-        tn_heard_carry_out(conn->server);
-    return heard->bytes + heard->len;
-}
-
-void tn_heard_add(struct tn_conn *conn, size_t len)
-{
-    struct tn_heard *heard = &conn->server->heard;
-
-    TN_ASSERT(conn->heard == NULL && heard->count < TN_HEARD_MAX);
-    conn->heard = &heard->list[heard->count++];
-    *conn->heard =
-        (struct tn_saying) { .conn = conn, .bytes = heard->bytes + heard->len, .len = len };
-    heard->len += len;
-}
-
-void tn_heard_strike_out(struct tn_conn *conn)
-{
-    if (conn->heard != NULL)
-        conn->heard->conn = NULL;
-    conn->heard = NULL;
-}
+/* --- Carrying out ----------------------------------------------------------------------------- */
 
 static void fetch(const struct tn_conn *conn)
 {
@@ -47,13 +31,12 @@ static void fetch(const struct tn_conn *conn)
         __builtin_prefetch((const char *)conn + at);
 }
 
-void tn_heard_carry_out(struct tn_server *server)
+static void carry_out(struct tn_server *server)
 {
     struct tn_heard *heard = &server->heard;
 
-    if (heard->count == 0)
-        return;
-    tn_server_tell_time(server);
+    if (heard->count > 0)
+        tn_server_tell_time(server);
     for (uint32_t i = 0; i < heard->count; i++) {
         struct tn_saying *saying = &heard->list[i];
         struct tn_conn *conn = saying->conn;
@@ -66,5 +49,136 @@ void tn_heard_carry_out(struct tn_server *server)
         tn_conn_take(conn, saying->bytes, saying->len);
     }
     heard->count = 0;
-    heard->len = 0;
+    if (server->bulk.count == 0) /* Otherwise there is more in the buffer. */
+        heard->len = 0;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+void tn_heard_call(struct tn_conn *conn)
+{
+    struct tn_heard *heard = &conn->server->heard;
+
+    if (conn->called != NULL)
+        return;
+    if (heard->called_count == TN_HEARD_MAX)
+        tn_heard_read(conn->server);
+    conn->called = &heard->called[heard->called_count++];
+    *conn->called = conn;
+}
+
+/* Where to read to: behind half a command that is there already, or a share. False: there is no
+ * room before the rest is carried out. */
+static bool find_room(struct tn_conn *conn, uv_buf_t *ret_buf)
+{
+    struct tn_heard *heard = &conn->server->heard;
+
+    if (conn->in_len > 0) {
+        tn_conn_room_in(conn, NULL, ret_buf);
+        return true;
+    }
+    if (conn->share < SHARE_MIN)
+        conn->share = SHARE_MIN;
+    if (conn->heard != NULL || sizeof heard->bytes - heard->len < conn->share + APART)
+        return false;
+    *ret_buf = uv_buf_init(heard->bytes + heard->len, conn->share);
+    heard->len += conn->share + APART;
+    return true;
+}
+
+/* From the connection at @at on, as many as there is room for. Returns how far it came. */
+static uint32_t ask_some(struct tn_server *server, uint32_t at)
+{
+    struct tn_heard *heard = &server->heard;
+    struct tn_bulk *bulk = &server->bulk;
+    uv_buf_t buf;
+
+    for (; at < heard->called_count; at++) {
+        struct tn_conn *conn = heard->called[at];
+        if (conn == NULL)
+            continue;
+        if (bulk->count == TN_BULK_MAX || heard->count + bulk->count == TN_HEARD_MAX ||
+            !find_room(conn, &buf))
+            break;
+        conn->called = NULL;
+        tn_bulk_receive(bulk, conn, conn->fd, buf.base, buf.len);
+    }
+    return at;
+}
+
+static void add(struct tn_conn *conn, char *bytes, size_t len)
+{
+    struct tn_heard *heard = &conn->server->heard;
+
+    conn->heard = &heard->list[heard->count++];
+    *conn->heard = (struct tn_saying) { .conn = conn, .bytes = bytes, .len = len };
+    if (len == conn->share && conn->share < TN_FRAME_BYTES)
+        conn->share *= 4;
+    else if (len < conn->share / 8)
+        conn->share /= 4;
+}
+
+/* In the order in which they were called: who hung up before another spoke is gone by then. */
+static void take_answers(struct tn_server *server)
+{
+    struct tn_bulk *bulk = &server->bulk;
+
+    for (uint32_t i = 0; i < bulk->count; i++) {
+        struct tn_conn *conn = bulk->list[i].arg;
+        ssize_t got = bulk->list[i].result;
+        if (conn->closing || got == -EAGAIN || got == -EINTR)
+            continue;
+        if (got <= 0) {
+            carry_out(server); /* Its last word may be among it. */
+            tn_conn_close(conn);
+        } else if (conn->in_len == 0 && conn->ignored == 0) {
+            add(conn, bulk->list[i].bytes, (size_t)got);
+        } else {
+            tn_conn_hear(conn, bulk->list[i].bytes, (size_t)got);
+        }
+    }
+    bulk->count = 0;
+}
+
+void tn_heard_read(struct tn_server *server)
+{
+    struct tn_heard *heard = &server->heard;
+
+    for (uint32_t at = 0; at < heard->called_count;) {
+        at = ask_some(server, at);
+        if (server->bulk.count > 0) {
+            tn_bulk_go(&server->bulk);
+            take_answers(server);
+        } else if (at < heard->called_count) {
+            carry_out(server);
+        }
+    }
+    heard->called_count = 0;
+}
+
+/* --- For the others --------------------------------------------------------------------------- */
+
+char *tn_heard_room(struct tn_server *server)
+{
+    struct tn_heard *heard = &server->heard;
+
+    if (sizeof heard->bytes - heard->len < TN_FRAME_BYTES)
+        carry_out(server);
+    return heard->bytes + heard->len;
+}
+
+void tn_heard_strike_out(struct tn_conn *conn)
+{
+    if (conn->heard != NULL)
+        conn->heard->conn = NULL;
+    if (conn->called != NULL)
+        *conn->called = NULL;
+    conn->heard = NULL;
+    conn->called = NULL;
+}
+
+void tn_heard_carry_out(struct tn_server *server)
+{
+    tn_heard_read(server);
+    carry_out(server);
 }

@@ -433,10 +433,13 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
 static void hear(struct tn_server *server)
 {
     (void)uv_run(&server->loop, UV_RUN_ONCE);
+    tn_heard_read(server);
     for (int hearings = 1; hearings < HEARINGS_MAX && server->heard.count >= MANY &&
                            server->journal.batch_len < MUCH_BYTES;
-         hearings++)
+         hearings++) {
         (void)uv_run(&server->loop, UV_RUN_NOWAIT);
+        tn_heard_read(server);
+    }
 }
 
 /* Until the end, or until the other thread took over. */

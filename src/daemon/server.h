@@ -122,7 +122,9 @@ struct tn_conn {
     struct tn_relay *relay;       /* by this. */
     struct tn_http_request *http; /* Whose replies these are; NULL: they are for the socket. */
     struct tn_conn *next, **prev; /* Of all. */
+    struct tn_conn **called;      /* It has something to say; NULL: not that we know. */
     struct tn_saying *heard;      /* Not carried out yet; NULL: there is none. */
+    uint32_t share;               /* Of the buffer that is read into; heard.c. */
     struct tn_conn *dirty_next, **dirty_prev, *gated_next;
     bool dirty, closing, quitting;
     bool lingers;     /* Its last word is an error that it should get. */
@@ -185,8 +187,10 @@ struct tn_listener {
     bool http; /* With TLS. */
 };
 
-/* What has been read of connections and not been carried out yet. */
+/* Who has something to say, and what has been read and not been carried out yet. */
 struct tn_heard {
+    struct tn_conn *called[TN_HEARD_MAX]; /* NULL: it was closed meanwhile. */
+    uint32_t called_count;
     struct tn_saying {
         struct tn_conn *conn; /* NULL: it was closed meanwhile. */
         char *bytes;
@@ -194,7 +198,7 @@ struct tn_heard {
     } list[TN_HEARD_MAX];
     uint32_t count;
     size_t len;
-    char bytes[4 * TN_FRAME_BYTES];
+    char bytes[8 * TN_FRAME_BYTES];
 };
 
 /* Who serves; flush.c. */
@@ -377,6 +381,8 @@ void tn_conn_untouch(struct tn_conn *conn);
 bool tn_conn_room(struct tn_conn *conn, size_t bytes);
 /* Where the next bytes of a peer go: to @shared, of TN_FRAME_BYTES, or behind those it has. */
 void tn_conn_room_in(struct tn_conn *conn, char *shared, uv_buf_t *ret_buf);
+/* Its peer said this; encrypted, if it does that. */
+void tn_conn_hear(struct tn_conn *conn, char *bytes, size_t len);
 /* So many bytes have arrived there. */
 void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len);
 /* Bytes for the socket itself. */
@@ -393,13 +399,16 @@ void tn_conn_resume(struct tn_conn *conn);
 
 /* --- heard.c ---------------------------------------------------------------------------------- */
 
-/* Where TN_FRAME_BYTES of @conn may be read to. What it has said before is carried out by then. */
-char *tn_heard_room(struct tn_conn *conn);
-/* @len bytes of @conn have been read there; they are carried out with all others. */
-void tn_heard_add(struct tn_conn *conn, size_t len);
+/* @conn has something to say. */
+void tn_heard_call(struct tn_conn *conn);
+/* Read it, from all who have. */
+void tn_heard_read(struct tn_server *server);
+/* Read it, and carry all of it out. */
+void tn_heard_carry_out(struct tn_server *server);
+/* Where TN_FRAME_BYTES may be read to, and used at once. */
+char *tn_heard_room(struct tn_server *server);
 /* It is closed. */
 void tn_heard_strike_out(struct tn_conn *conn);
-void tn_heard_carry_out(struct tn_server *server);
 
 /* --- secure.c --------------------------------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
-/* bulk.c - io_uring by its system calls: all that is needed of it are sends that do not wait, which
- * are over when the call returns. liburing would be a dependency for two system calls.
+/* bulk.c - io_uring by its system calls: all that is needed of it are sends and receives that do
+ * not wait, which are over when the call returns. liburing would be a dependency for two system
+ * calls.
  *
- * What can fail: the kernel takes only some of the sends (no memory). The others are taken back out
- * of the ring and sent one by one. */
+ * What can fail: the kernel takes only some of them (no memory). The others are taken back out of
+ * the ring and done one by one. */
 #define _GNU_SOURCE
 #include "runtime/bulk.h"
 
@@ -29,9 +30,9 @@ struct tn_bulk_ring {
     int fd;
     void *shared;
     size_t shared_size;
-    uint32_t *send_head, *send_tail, *done_head, *done_tail;
-    uint32_t send_mask, done_mask;
-    struct io_uring_sqe *sends;
+    uint32_t *todo_head, *todo_tail, *done_head, *done_tail;
+    uint32_t todo_mask, done_mask;
+    struct io_uring_sqe *todos;
     struct io_uring_cqe *dones;
 };
 
@@ -39,8 +40,8 @@ static void close_ring(struct tn_bulk_ring *ring)
 {
     if (ring == NULL)
         return;
-    if (ring->sends != NULL)
-        (void)munmap(ring->sends, TN_BULK_MAX * sizeof *ring->sends);
+    if (ring->todos != NULL)
+        (void)munmap(ring->todos, TN_BULK_MAX * sizeof *ring->todos);
     if (ring->shared != NULL)
         (void)munmap(ring->shared, ring->shared_size);
     if (ring->fd >= 0)
@@ -68,16 +69,16 @@ static bool open_ring(struct tn_bulk_ring *ring)
     if (ring->fd < 0 || (params.features & IORING_FEAT_SINGLE_MMAP) == 0 ||
         (params.features & IORING_FEAT_NODROP) == 0)
         return false;
-    size_t sends = params.sq_off.array + params.sq_entries * sizeof(uint32_t);
+    size_t todos = params.sq_off.array + params.sq_entries * sizeof(uint32_t);
     size_t dones = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe);
-    ring->shared_size = sends > dones ? sends : dones;
+    ring->shared_size = todos > dones ? todos : dones;
     ring->shared = map(ring, ring->shared_size, IORING_OFF_SQ_RING);
-    ring->sends = map(ring, TN_BULK_MAX * sizeof *ring->sends, IORING_OFF_SQES);
-    if (ring->shared == NULL || ring->sends == NULL || params.sq_entries != TN_BULK_MAX)
+    ring->todos = map(ring, TN_BULK_MAX * sizeof *ring->todos, IORING_OFF_SQES);
+    if (ring->shared == NULL || ring->todos == NULL || params.sq_entries != TN_BULK_MAX)
         return false;
-    ring->send_head = at(ring, params.sq_off.head);
-    ring->send_tail = at(ring, params.sq_off.tail);
-    ring->send_mask = *at(ring, params.sq_off.ring_mask);
+    ring->todo_head = at(ring, params.sq_off.head);
+    ring->todo_tail = at(ring, params.sq_off.tail);
+    ring->todo_mask = *at(ring, params.sq_off.ring_mask);
     ring->done_head = at(ring, params.cq_off.head);
     ring->done_tail = at(ring, params.cq_off.tail);
     ring->done_mask = *at(ring, params.cq_off.ring_mask);
@@ -103,29 +104,40 @@ void tn_bulk_close(struct tn_bulk *bulk)
     bulk->ring = NULL;
 }
 
-void tn_bulk_add(struct tn_bulk *bulk, void *arg, int fd, const char *bytes, size_t len)
+static void add(struct tn_bulk *bulk, const struct tn_bulk_item *item)
 {
     TN_ASSERT(bulk->count < TN_BULK_MAX);
-    bulk->list[bulk->count++] =
-        (struct tn_bulk_send) { .arg = arg, .fd = fd, .bytes = bytes, .len = len };
+    bulk->list[bulk->count++] = *item;
+}
+
+void tn_bulk_send(struct tn_bulk *bulk, void *arg, int fd, const char *bytes, size_t len)
+{
+    add(bulk, &(struct tn_bulk_item) {
+                  .arg = arg, .fd = fd, .bytes = (void *)(uintptr_t)bytes, .len = len });
+}
+
+void tn_bulk_receive(struct tn_bulk *bulk, void *arg, int fd, char *bytes, size_t len)
+{
+    add(bulk, &(struct tn_bulk_item) {
+                  .arg = arg, .fd = fd, .receives = true, .bytes = bytes, .len = len });
 }
 
 static void put_all(const struct tn_bulk *bulk)
 {
     const struct tn_bulk_ring *ring = bulk->ring;
-    uint32_t tail = *ring->send_tail;
+    uint32_t tail = *ring->todo_tail;
 
     for (uint32_t i = 0; i < bulk->count; i++, tail++) {
-        const struct tn_bulk_send *it = &bulk->list[i];
-        ring->sends[tail & ring->send_mask] =
-            (struct io_uring_sqe) { .opcode = IORING_OP_SEND,
+        const struct tn_bulk_item *it = &bulk->list[i];
+        ring->todos[tail & ring->todo_mask] =
+            (struct io_uring_sqe) { .opcode = it->receives ? IORING_OP_RECV : IORING_OP_SEND,
                                     .fd = it->fd,
                                     .addr = (uint64_t)(uintptr_t)it->bytes,
                                     .len = (uint32_t)it->len,
                                     .msg_flags = FLAGS,
                                     .user_data = i };
     }
-    __atomic_store_n(ring->send_tail, tail, __ATOMIC_RELEASE);
+    __atomic_store_n(ring->todo_tail, tail, __ATOMIC_RELEASE);
 }
 
 /* Returns how many results there were. */
@@ -139,19 +151,19 @@ static uint32_t take_done(struct tn_bulk *bulk)
     for (; head != tail; head++) {
         const struct io_uring_cqe *done = &ring->dones[head & ring->done_mask];
         TN_ASSERT(done->user_data < bulk->count);
-        bulk->list[done->user_data].sent = done->res;
+        bulk->list[done->user_data].result = done->res;
     }
     __atomic_store_n(ring->done_head, head, __ATOMIC_RELEASE);
     return count;
 }
 
-static long enter(const struct tn_bulk_ring *ring, uint32_t sends, uint32_t wanted)
+static long enter(const struct tn_bulk_ring *ring, uint32_t todos, uint32_t wanted)
 {
-    return syscall(SYS_io_uring_enter, ring->fd, sends, wanted, IORING_ENTER_GETEVENTS, NULL, 0);
+    return syscall(SYS_io_uring_enter, ring->fd, todos, wanted, IORING_ENTER_GETEVENTS, NULL, 0);
 }
 
-/* Returns how many were sent so, the first ones of the list. */
-static uint32_t send_together(struct tn_bulk *bulk)
+/* Returns how many were done so, the first ones of the list. */
+static uint32_t do_together(struct tn_bulk *bulk)
 {
     const struct tn_bulk_ring *ring = bulk->ring;
     uint32_t taken = 0;
@@ -163,7 +175,7 @@ static uint32_t send_together(struct tn_bulk *bulk)
         taken += n > 0 ? (uint32_t)n : 0;
     } while (taken < bulk->count && (n > 0 || (n < 0 && errno == EINTR)));
     /* What was not taken must not be taken with the next. */
-    __atomic_store_n(ring->send_tail, *ring->send_head, __ATOMIC_RELEASE);
+    __atomic_store_n(ring->todo_tail, *ring->todo_head, __ATOMIC_RELEASE);
     for (uint32_t done = take_done(bulk); done < taken; done += take_done(bulk)) {
         n = enter(ring, 0, taken - done);
         TN_ASSERT(n >= 0 || errno == EINTR);
@@ -171,14 +183,18 @@ static uint32_t send_together(struct tn_bulk *bulk)
     return taken;
 }
 
+static void do_one(struct tn_bulk_item *it)
+{
+    it->result = it->receives ? recv(it->fd, it->bytes, it->len, FLAGS)
+                              : send(it->fd, it->bytes, it->len, FLAGS);
+    if (it->result < 0)
+        it->result = -errno;
+}
+
 void tn_bulk_go(struct tn_bulk *bulk)
 {
     bool together = bulk->ring != NULL && bulk->count > FEW;
 
-    for (uint32_t i = together ? send_together(bulk) : 0; i < bulk->count; i++) {
-        struct tn_bulk_send *it = &bulk->list[i];
-        it->sent = send(it->fd, it->bytes, it->len, FLAGS);
-        if (it->sent < 0)
-            it->sent = -errno;
-    }
+    for (uint32_t i = together ? do_together(bulk) : 0; i < bulk->count; i++)
+        do_one(&bulk->list[i]);
 }

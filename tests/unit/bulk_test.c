@@ -1,5 +1,5 @@
-/* bulk_test.c - many sends at once: the same bytes and results as one by one, with io_uring and
- * without. What a kernel forbids is forbidden here by a filter of system calls. */
+/* bulk_test.c - many sends and receives at once: the same bytes and results as one by one, with
+ * io_uring and without. What a kernel forbids is forbidden here by a filter of system calls. */
 #define _GNU_SOURCE
 #include "tests/harness/test.h"
 
@@ -49,13 +49,13 @@ static void sends_all(void)
         for (int i = 0; i < 2 * PAIRS; i++) {
             char *word = words[i % PAIRS];
             (void)snprintf(word, sizeof words[0], "%d to %d.", round, i % PAIRS);
-            tn_bulk_add(&bulk, word, ends[i % PAIRS][0], word, strlen(word));
+            tn_bulk_send(&bulk, word, ends[i % PAIRS][0], word, strlen(word));
         }
         tn_bulk_go(&bulk);
         CHECK_EQ_U64(bulk.count, 2 * PAIRS);
         for (int i = 0; i < 2 * PAIRS; i++) {
             CHECK(bulk.list[i].arg == words[i % PAIRS]);
-            CHECK_EQ_I64(bulk.list[i].sent, (int64_t)bulk.list[i].len);
+            CHECK_EQ_I64(bulk.list[i].result, (int64_t)bulk.list[i].len);
         }
         bulk.count = 0;
         for (int i = 0; i < PAIRS; i++) {
@@ -80,9 +80,9 @@ TEST(a_few_are_sent_as_well)
 
     begin();
     tn_bulk_go(&bulk); /* None at all. */
-    tn_bulk_add(&bulk, NULL, ends[0][0], "one", 3);
+    tn_bulk_send(&bulk, NULL, ends[0][0], "one", 3);
     tn_bulk_go(&bulk);
-    CHECK_EQ_I64(bulk.list[0].sent, 3);
+    CHECK_EQ_I64(bulk.list[0].result, 3);
     CHECK_EQ_I64(recv(ends[0][1], heard, sizeof heard, MSG_DONTWAIT), 3);
     finish();
 }
@@ -97,20 +97,53 @@ TEST(a_full_socket_a_closed_one_and_a_slow_one_are_told_and_harm_nobody_else)
         ;
     (void)close(ends[2][1]);
     ends[2][1] = -1;
-    tn_bulk_add(&bulk, NULL, ends[0][0], "before", 6);
-    tn_bulk_add(&bulk, NULL, ends[1][0], "full", 4);
-    tn_bulk_add(&bulk, NULL, ends[2][0], "closed", 6);
-    tn_bulk_add(&bulk, NULL, ends[3][0], much, sizeof much);
-    tn_bulk_add(&bulk, NULL, -1, "nowhere", 7);
-    tn_bulk_add(&bulk, NULL, ends[4][0], "behind", 6);
+    tn_bulk_send(&bulk, NULL, ends[0][0], "before", 6);
+    tn_bulk_send(&bulk, NULL, ends[1][0], "full", 4);
+    tn_bulk_send(&bulk, NULL, ends[2][0], "closed", 6);
+    tn_bulk_send(&bulk, NULL, ends[3][0], much, sizeof much);
+    tn_bulk_send(&bulk, NULL, -1, "nowhere", 7);
+    tn_bulk_send(&bulk, NULL, ends[4][0], "behind", 6);
     tn_bulk_go(&bulk);
-    CHECK_EQ_I64(bulk.list[0].sent, 6);
-    CHECK_EQ_I64(bulk.list[1].sent, -EAGAIN);
-    CHECK_EQ_I64(bulk.list[2].sent, -EPIPE);
-    CHECK(bulk.list[3].sent > 0 && bulk.list[3].sent < (ssize_t)sizeof much);
-    CHECK_EQ_I64(bulk.list[4].sent, -EBADF);
-    CHECK_EQ_I64(bulk.list[5].sent, 6);
+    CHECK_EQ_I64(bulk.list[0].result, 6);
+    CHECK_EQ_I64(bulk.list[1].result, -EAGAIN);
+    CHECK_EQ_I64(bulk.list[2].result, -EPIPE);
+    CHECK(bulk.list[3].result > 0 && bulk.list[3].result < (ssize_t)sizeof much);
+    CHECK_EQ_I64(bulk.list[4].result, -EBADF);
+    CHECK_EQ_I64(bulk.list[5].result, 6);
     CHECK_EQ_I64(recv(ends[4][1], heard, sizeof heard, MSG_DONTWAIT), 6);
+    finish();
+}
+
+/* What every second pair was sent is received; the others have nothing, or have hung up. */
+static void receives_all(void)
+{
+    static char heard[PAIRS][24];
+    char word[24];
+
+    for (int i = 0; i < PAIRS; i++) {
+        (void)snprintf(word, sizeof word, "of %d", i);
+        if (i % 2 == 0)
+            CHECK(send(ends[i][1], word, strlen(word), 0) > 0);
+        if (i == 3)
+            CHECK(shutdown(ends[i][1], SHUT_WR) == 0);
+        tn_bulk_receive(&bulk, heard[i], ends[i][0], heard[i], sizeof heard[i]);
+    }
+    tn_bulk_go(&bulk);
+    for (int i = 0; i < PAIRS; i++) {
+        (void)snprintf(word, sizeof word, "of %d", i);
+        CHECK(bulk.list[i].arg == heard[i]);
+        CHECK_EQ_I64(bulk.list[i].result, i % 2 == 0 ? (int64_t)strlen(word)
+                                          : i == 3   ? 0
+                                                     : -EAGAIN);
+        CHECK(i % 2 != 0 || memcmp(heard[i], word, strlen(word)) == 0);
+    }
+    bulk.count = 0;
+}
+
+TEST(many_are_received_from_and_who_says_nothing_is_not_waited_for)
+{
+    begin();
+    receives_all();
     finish();
 }
 
@@ -144,6 +177,7 @@ static void passes_without(int number, int error, bool opened)
             CHECK(bulk.ring == NULL);
         }
         sends_all();
+        receives_all();
         finish();
         _exit(0);
     }
@@ -151,12 +185,12 @@ static void passes_without(int number, int error, bool opened)
     CHECK_EQ_I64(status, 0);
 }
 
-TEST(where_io_uring_is_forbidden_each_is_sent_by_itself)
+TEST(where_io_uring_is_forbidden_each_is_done_by_itself)
 {
     passes_without(SYS_io_uring_setup, EPERM, false);
 }
 
-TEST(what_the_kernel_does_not_take_is_sent_by_itself)
+TEST(what_the_kernel_does_not_take_is_done_by_itself)
 {
     passes_without(SYS_io_uring_enter, EAGAIN, true);
 }
