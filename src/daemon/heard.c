@@ -63,6 +63,8 @@ void tn_heard_call(struct tn_conn *conn)
         return;
     if (heard->called_count == TN_HEARD_MAX)
         tn_heard_read(conn->server);
+    if (conn->closing) /* By what another said. */
+        return;
     conn->called = &heard->called[heard->called_count++];
     *conn->called = conn;
 }

@@ -60,14 +60,15 @@ static uint32_t *at(const struct tn_bulk_ring *ring, uint32_t offset)
     return (uint32_t *)(void *)((char *)ring->shared + offset);
 }
 
-/* Kernels before 5.5 have two mappings for the two rings; they do without. */
+/* Kernels before 5.7 have two mappings for the two rings, or cannot send and receive so: they do
+ * without. They are known by what they lack that came with it. */
 static bool open_ring(struct tn_bulk_ring *ring)
 {
     struct io_uring_params params = { 0 };
 
     ring->fd = (int)syscall(SYS_io_uring_setup, TN_BULK_MAX, &params);
     if (ring->fd < 0 || (params.features & IORING_FEAT_SINGLE_MMAP) == 0 ||
-        (params.features & IORING_FEAT_NODROP) == 0)
+        (params.features & IORING_FEAT_FAST_POLL) == 0)
         return false;
     size_t todos = params.sq_off.array + params.sq_entries * sizeof(uint32_t);
     size_t dones = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe);

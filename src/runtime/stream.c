@@ -170,6 +170,10 @@ void tn_stream_doubt(struct tn_stream *stream, const char *why)
 void tn_stream_proven(struct tn_stream *stream)
 {
     stream->failures = 0;
+    if (stream->broken) /* It has a reason already. */
+        return;
+    stream->error[0] = '\0';
+    stream->status = TENURE_E_UNAVAILABLE;
 }
 
 /* Another address of the same host, if it has more than one. */
@@ -320,8 +324,6 @@ static void came_up(struct tn_stream *stream)
         (void)uv_timer_stop(&stream->timer);
     stream->up = true;
     stream->heard_at = tn_clock_now(stream->clock);
-    stream->error[0] = '\0';
-    stream->status = TENURE_E_UNAVAILABLE;
     stream->host->up(stream->arg);
 }
 

@@ -50,7 +50,8 @@ struct tn_stream {
     bool up;
     tenure_ns heard_at;    /* When the server last said anything. */
     struct tn_endpoint at; /* Which is connected to, or tried. */
-    char error[200];       /* Why it is not UP, "SCHEME WHERE: REASON"; empty: not known yet. */
+    char error[200];       /* Why it is not UP, or was not when it was last tried: "SCHEME WHERE:
+                              REASON"; empty: not known yet, or proven since. */
     int status;            /* With it: TENURE_E_UNAVAILABLE, or TENURE_E_DENIED by the system. */
     /* The stream's own. */
     struct tn_stream_link *link;
@@ -90,7 +91,7 @@ void tn_stream_write(struct tn_stream *stream, const void *data, size_t len);
 /* Now, instead of at the end of the turn. */
 void tn_stream_flush(struct tn_stream *stream);
 
-/* The server answers as it should: earlier failures are forgotten. */
+/* The server answers as it should: earlier failures are forgotten, and why. */
 void tn_stream_proven(struct tn_stream *stream);
 
 /* Give this connection up, because of @why, and take the next endpoint. */

@@ -257,7 +257,9 @@ CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
         CHECK(bed_now() - before < TN_SEC(1) + BED_BOUND);
         struct tn_store_req *req = bed_renew(&a);
         CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
-        CHECK(bed_hear(store, TN_NOTICE_REVOKED, "holdoff/job", &told, 0) != NULL || told > 0);
+        while (bed_hear(store, TN_NOTICE_REVOKED, "holdoff/job", &told, 0) != NULL)
+            ;
+        CHECK(told > 0);
     }
     CHECK(bed_now() - before >= TN_SEC(1));
     CHECK_EQ_U64(bed_renew(&a)->held, 0);

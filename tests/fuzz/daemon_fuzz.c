@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int fdatasync(int fd);
 
 static struct tn_server server;
-static char folder[] = "/tmp/tenured-fuzz-......";
+static char folder[] = "/dev/shm/tenured-fuzz-......";
 static struct sockaddr_un place = { .sun_family = AF_UNIX };
 static int good; /* The connection of a peer that behaves. */
 

@@ -298,6 +298,33 @@ TEST(starting_again_neither_ends_an_attempt_nor_the_pause_between_two)
     stop();
 }
 
+/* Hangs up on the first, and keeps the second waiting. */
+static void hangs_up_once(const struct tn_resp_word *words, uint32_t count)
+{
+    (void)words;
+    (void)count;
+    if (peer.count == 1)
+        hang_up();
+}
+
+static bool is_kept_waiting(void)
+{
+    return peer.count == 2 && peer.commands == 1;
+}
+
+TEST(why_it_failed_is_known_until_the_server_has_proved_to_be_one)
+{
+    start(hangs_up_once, true);
+    CHECK(run_until(is_kept_waiting));
+    CHECK(wire.stream.up);
+    CHECK(strstr(tn_resp_link_error(&wire), "closed the connection at once") != NULL ||
+          strstr(tn_resp_link_error(&wire), "no such file") != NULL); /* The other endpoint. */
+    say("%0\r\n");
+    CHECK(run_until(is_ready));
+    CHECK_STR(wire.stream.error, "");
+    stop();
+}
+
 static void in_pieces(const struct tn_resp_word *words, uint32_t count)
 {
     if (tn_resp_is(&words[0], "HELLO"))
