@@ -204,15 +204,16 @@ t_ends 0
 
 # Two nodes with half of the slots each.
 t_case "a cluster: one slot per resource, and redirections are followed"
-one=$(t_ports 1) two=$(t_ports 1)
-for node in one two; do
-    eval "port=\$$node"
-    "$harness" start "$t_dir/$node" --cluster-enabled yes --port "$port" --bind 127.0.0.1 \
-        >/dev/null || t_skip "no cluster can be had"
-done
+# shellcheck disable=SC2046 # Words.
+set -- $(t_ports 4)
+one=$1 two=$2 two_bus=$4
+"$harness" start "$t_dir/one" --cluster-enabled yes --port "$one" --cluster-port "$3" \
+    --bind 127.0.0.1 >/dev/null || t_skip "no cluster can be had"
+"$harness" start "$t_dir/two" --cluster-enabled yes --port "$two" --cluster-port "$two_bus" \
+    --bind 127.0.0.1 >/dev/null || t_skip "no cluster can be had"
 redis-cli -p "$one" CLUSTER ADDSLOTSRANGE 0 8191 >/dev/null
 redis-cli -p "$two" CLUSTER ADDSLOTSRANGE 8192 16383 >/dev/null
-redis-cli -p "$one" CLUSTER MEET 127.0.0.1 "$two" >/dev/null
+redis-cli -p "$one" CLUSTER MEET 127.0.0.1 "$two" "$two_bus" >/dev/null
 is_ready() {
     redis-cli -p "$1" CLUSTER INFO | grep -q 'cluster_state:ok' &&
         redis-cli -p "$1" CLUSTER INFO | grep -q 'cluster_slots_assigned:16384'

@@ -44,16 +44,29 @@ trap 'rm -rf "$t_dir"' EXIT
 trap 'exit 130' INT TERM
 
 # Below those that the system gives to whoever connects: one of these may be gone when it is needed.
+# A file says that it is spoken for, since the servers of other tests choose at the same time and
+# may listen later; two that choose the same one both see two files, and choose again.
 t_ports() {
     tp_left=$1
     for tp_port in $(shuf -i 10000-32000 -n $(($1 + 100))); do
         [ "$tp_left" -gt 0 ] || break
-        if ! cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
-            grep -qi ":$(printf %04X "$tp_port") "; then
+        if t_reserves "$tp_port"; then
             echo "$tp_port"
             tp_left=$((tp_left - 1))
         fi
     done
+}
+
+t_reserves() {
+    tr_file=.port-$1
+    [ ! -e "$t_dir/$tr_file" ] || return 1
+    : >"$t_dir/$tr_file"
+    set -- "${t_dir%/*}"/*/"$tr_file"
+    if [ $# -gt 1 ] || cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+        grep -qi ":$(printf %04X "${tr_file#.port-}") "; then
+        rm "$t_dir/$tr_file"
+        return 1
+    fi
 }
 
 t_verdict_is() { [ -e "$t_verdict" ] && [ "$(cat "$t_verdict")" = "$1" ]; }

@@ -7,11 +7,14 @@
 . "$TENURE_ROOT/tests/live/redis.inc"
 rd_begin
 
+# Among themselves they would speak at a port 10000 higher, and the system may have given that one
+# to somebody who connects.
 t_case "a cluster of three"
 addresses=
 for n in 1 2 3; do
-    t_check "node $n runs" rd_start "$n" --cluster-enabled yes
-    addresses="$addresses 127.0.0.1:$(rd_port "$n")"
+    bus=$(t_ports 1)
+    t_check "node $n runs" rd_start "$n" --cluster-enabled yes --cluster-port "$bus"
+    addresses="$addresses 127.0.0.1:$(rd_port "$n")@$bus"
 done
 # shellcheck disable=SC2086 # Words.
 redis-cli --cluster create $addresses --cluster-yes >"$t_dir/made" 2>&1

@@ -152,4 +152,18 @@ END
 t_run "$run" -b "$TENURE_BUILD" "$t_dir/unfinished.sh"
 t_check "status of the run" [ "$t_status" -eq 1 ]
 
+t_case "shell: a port that another test chose is not given, though nobody listens there yet"
+suite ports <<'END'
+. "$TENURE_ROOT/tests/harness/lib.sh"
+shuf() { seq 31990 31999; }
+t_ports 2
+[ -z "${NEXT:-}" ] || NEXT= "$NEXT"
+END
+TMPDIR=$t_dir NEXT="$t_dir/ports.sh" t_run "$t_dir/ports.sh"
+t_check "four" [ "$(wc -l <"$t_out")" -eq 4 ]
+t_check "different ones: $(cat "$t_out")" [ "$(sort -u "$t_out" | wc -l)" -eq 4 ]
+TMPDIR=$t_dir t_run "$t_dir/ports.sh"
+t_check "two" [ "$(wc -l <"$t_out")" -eq 2 ]
+t_check "no trace stays: $(cat "$t_out")" [ -z "$(find "$t_dir" -name '.port-*')" ]
+
 t_done
