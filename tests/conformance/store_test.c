@@ -1,4 +1,5 @@
 /* store_test.c - what every store promises of requests, news, listings and closing. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -402,7 +403,15 @@ static uint64_t rush_often(void)
     return highest;
 }
 
-/* Its sessions stay until it is told to end. */
+static bool is_told(void *arg)
+{
+    struct pollfd poller = { .fd = *(const int *)arg, .events = POLLIN };
+
+    return poll(&poller, 1, 0) == 1;
+}
+
+/* Its sessions stay until it is told to end, and so does its loop: what an answer that comes late
+ * has given is given back there. */
 static void rush_beside(int in, int out)
 {
     char word = 'x';
@@ -410,7 +419,8 @@ static void rush_beside(int in, int out)
     if (write(out, &word, 1) != 1 || read(in, &word, 1) != 1)
         _exit(1);
     (void)rush_often();
-    if (write(out, &word, 1) != 1 || read(in, &word, 1) != 1)
+    if (write(out, &word, 1) != 1 || !bed_until(is_told, &in, 2 * BED_BOUND) ||
+        read(in, &word, 1) != 1)
         _exit(2);
 }
 
