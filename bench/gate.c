@@ -6,8 +6,7 @@
  * soon as the one before was answered; in turns to the gate's own endpoint for nginx and through it
  * to the server, five times each. All share the machine, so what counts is the gate's own time on a
  * core: requests a second of its CPU time, system calls included. It has one thread, so that is
- * what it does on a core of its own. Prints the best and the median; exit status 1 when a best one
- * is too low: a busy host makes a round slower, and nothing makes one faster. */
+ * what it does on a core of its own. Prints the medians; exit status 1 when one is too low. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -229,12 +228,11 @@ int main(int argc, char **argv)
     for (int kind = 0; kind < 2; kind++) {
         qsort(per_cpu[kind], ROUNDS, sizeof(double), compare);
         qsort(per_second[kind], ROUNDS, sizeof(double), compare);
-        double best = per_cpu[kind][ROUNDS - 1];
-        printf("gate, %s: %.0f requests per second of its CPU, median %.0f (%.0f a second here), "
-               "promised %d\n",
-               kinds[kind].what, best, per_cpu[kind][ROUNDS / 2], per_second[kind][ROUNDS / 2],
-               PROMISED);
-        if (best < PROMISED)
+        double median = per_cpu[kind][ROUNDS / 2];
+        printf("gate, %s: %.0f requests per second of its CPU (%.0f a second here), promised "
+               "%d\n",
+               kinds[kind].what, median, per_second[kind][ROUNDS / 2], PROMISED);
+        if (median < PROMISED)
             status = EXIT_FAILURE;
     }
     return status;
