@@ -26,6 +26,7 @@ planted done-inside one_holder_at_a_time
 planted silent waiters_are_served_in_their_order
 planted deaf who_watches_hears_of_changes
 planted unrevoked a_revoked_lease_passes_on_when_it_was_given_back
+planted unrevoked a_revoked_lease_is_held_off_for_a_ttl
 planted miscounts a_session_knows_how_many_leases_it_has
 planted never-releases a_release_is_exact
 planted keeps-place a_withdrawn_acquire_is_never_granted
