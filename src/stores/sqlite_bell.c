@@ -47,11 +47,23 @@ void tn_bell_note(struct tn_sqlite *store, unsigned slot)
     store->ring = true;
 }
 
-/* Never waits, should somebody have put a pipe there. */
+/* Never waits, should somebody have put a pipe there, and opens no file but a bell of ours: in a
+ * directory for all, the name may be another user's file, or a hard link to the store itself. It
+ * tries twice, because another process may make or remove the bell at the same time. */
 static int open_bell(const struct tn_sqlite *store, char *path, size_t size)
 {
+    const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    struct stat st;
+    int fd = -1;
+
     (void)snprintf(path, size, "%s-bell", store->path);
-    return open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    for (int i = 0; fd < 0 && i < 2; i++) {
+        bool there = lstat(path, &st) == 0;
+        if (there && (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != geteuid()))
+            break;
+        fd = open(path, there ? flags : flags | O_CREAT | O_EXCL, 0600);
+    }
+    return fd;
 }
 
 static void put(int fd, const void *bytes, size_t len, size_t at)
@@ -121,14 +133,13 @@ bool tn_bell_listen(const struct tn_sqlite *store, struct tn_bell *bell)
 {
     const uint32_t events = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW;
     char path[PATH_MAX + 16];
-    struct stat st;
 
     if (bell->file >= 0)
         (void)close(bell->file);
     bell->file = open_bell(store, path, sizeof path);
     if (bell->watch < 0)
         bell->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (bell->file >= 0 && bell->watch >= 0 && fstat(bell->file, &st) == 0 && S_ISREG(st.st_mode)) {
+    if (bell->file >= 0 && bell->watch >= 0) {
         mend(bell->file);
         if (inotify_add_watch(bell->watch, path, events) >= 0)
             return true;

@@ -6,9 +6,10 @@
  * this process have on the file (POSIX ties them to process and file, not to the descriptor).
  * O_PATH is exempt.
  *
- * A new store is made under a name of its own and linked into place when it is complete. So an
+ * A new store is made under a name of its own and renamed when it is complete. So an
  * empty or half-written file is never one of ours in the making: it is damage, and is refused. */
-#define _GNU_SOURCE /* O_PATH, statfs */
+#define _GNU_SOURCE /* O_PATH, statfs, renameat2 */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +22,12 @@
 
 #include "base/assert.h"
 #include "runtime/random.h"
+#include "runtime/sole_file.h"
+#include "runtime/sqlite_vfs.h"
 #include "stores/sqlite_private.h"
+
+/* Between the path and a random number: a store in the making. */
+#define DRAFT "-new-"
 
 enum { HEADER = 100, USER_VERSION_AT = 60, APPLICATION_AT = 68 };
 
@@ -46,6 +52,8 @@ static int refuse_errno(const char *path, int error, struct tn_text *reterr)
 
 /* --- Filesystems ---------------------------------------------------------------------------- */
 
+enum { FAT = 0x4d44, NTFS = 0x7366746e };
+
 /* Locks on these are not seen by other hosts, or not always, and no two hosts share CLOCK_BOOTTIME.
  * FUSE stands for all that may lie behind it, sshfs among them: its magic number does not tell. */
 static const struct {
@@ -67,6 +75,11 @@ static int check_filesystem(int fd, const char *path, struct tn_text *reterr)
 
     if (fstatfs(fd, &fs) != 0)
         return refuse_errno(path, errno, reterr);
+    if (fs.f_type == FAT || fs.f_type == NTFS)
+        return refuse(TENURE_E_UNSUPPORTED, path,
+                      "lies on FAT or NTFS, where a file has a second, short name and so a second "
+                      "journal; use another filesystem",
+                      reterr);
     for (size_t i = 0; i < sizeof network_filesystems / sizeof network_filesystems[0]; i++) {
         if ((uint32_t)fs.f_type == network_filesystems[i].magic) {
             char why[128];
@@ -81,21 +94,64 @@ static int check_filesystem(int fd, const char *path, struct tn_text *reterr)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-static int check_node(int fd, const char *path, struct tn_text *reterr)
+/* A store that was made where the filesystem cannot rename without replacing has a second name, the
+ * draft's, until its maker has removed that; or for good, if the maker died. */
+static void drop_drafts(const char *path, const struct stat *store)
 {
+    const char *base = strrchr(path, '/') + 1;
+    char folder[PATH_MAX];
     struct stat st;
 
-    if (fstat(fd, &st) != 0)
-        return refuse_errno(path, errno, reterr);
-    if (S_ISLNK(st.st_mode))
-        return refuse(TENURE_E_DENIED, path, "is a symbolic link; give the file itself", reterr);
-    if (!S_ISREG(st.st_mode))
-        return refuse(TENURE_E_DAMAGED, path, "is not a regular file", reterr);
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)(base - path), path);
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        size_t len = strlen(base);
+        if (strncmp(entry->d_name, base, len) == 0 &&
+            strncmp(entry->d_name + len, DRAFT, sizeof DRAFT - 1) == 0 &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_ino == store->st_ino && st.st_dev == store->st_dev)
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    (void)closedir(dir);
+}
+
+static int look(const char *path, struct stat *ret_st, struct tn_text *reterr)
+{
+    const char *why;
+
+    int rc = tn_sole_file(path, ret_st, &why);
+    if (rc < 0 && rc != TENURE_E_NOT_HELD && ret_st->st_nlink == 2) {
+        drop_drafts(path, ret_st);
+        rc = tn_sole_file(path, ret_st, &why);
+    }
+    return rc == 0 || rc == TENURE_E_NOT_HELD ? rc : refuse(rc, path, why, reterr);
+}
+
+/* TENURE_E_NOT_HELD without a word when there is no file. */
+static int check_node(const char *path, struct tn_text *reterr)
+{
+    struct stat st = { .st_nlink = 0 };
+
+    int rc = look(path, &st, reterr);
+    if (rc < 0)
+        return rc;
     if (st.st_uid != geteuid())
         return refuse(TENURE_E_DENIED, path, "belongs to another user", reterr);
+    if (!tn_uid_is_certain(st.st_uid))
+        return refuse(TENURE_E_DENIED, path,
+                      "belongs to nobody, as do all files of users that this user namespace does "
+                      "not map; run as a user that it maps",
+                      reterr);
     if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
         return refuse_errno(path, errno, reterr);
-    return check_filesystem(fd, path, reterr);
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? TENURE_E_NOT_HELD : refuse_errno(path, errno, reterr);
+    rc = check_filesystem(fd, path, reterr);
+    (void)close(fd);
+    return rc;
 }
 
 static uint32_t load_be32(const unsigned char *bytes)
@@ -184,16 +240,12 @@ static int check_remains(const char *path, struct tn_text *reterr)
 
 int tn_sqlite_check(const char *path, struct tn_text *reterr)
 {
-    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int rc = check_node(path, reterr);
 
-    if (fd < 0 && errno == ENOENT) {
-        int rc = check_remains(path, reterr);
+    if (rc == TENURE_E_NOT_HELD) {
+        rc = check_remains(path, reterr);
         return rc < 0 ? rc : refuse(TENURE_E_NOT_HELD, path, "there is no such file", reterr);
     }
-    if (fd < 0)
-        return refuse_errno(path, errno, reterr);
-    int rc = check_node(fd, path, reterr);
-    (void)close(fd);
     return rc < 0 ? rc : check_content(path, reterr);
 }
 
@@ -231,7 +283,9 @@ static int fill(const char *path, struct tn_text *reterr)
     (void)snprintf(pragmas, sizeof pragmas,
                    "PRAGMA synchronous=EXTRA; PRAGMA application_id=%d; PRAGMA user_version=%d;",
                    TN_SQLITE_APPLICATION, TN_SQLITE_SCHEMA);
-    int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL);
+    const char *vfs = tn_sqlite_vfs();
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW;
+    int rc = vfs != NULL ? sqlite3_open_v2(path, &db, flags, vfs) : SQLITE_NOMEM;
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, pragmas, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
@@ -262,6 +316,21 @@ static int sync_folder(const char *path, struct tn_text *reterr)
     return rc;
 }
 
+/* Give @draft its name, unless that is taken. One rename, so that no process ever sees the file
+ * with two names; filesystems that cannot do that (some versions of ZFS) get a link instead. */
+static int publish(const char *draft, const char *path, struct tn_text *reterr)
+{
+    if (renameat2(AT_FDCWD, draft, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    int error = errno;
+    if ((error == EINVAL || error == ENOSYS) && link(draft, path) == 0)
+        error = 0;
+    else if (error == EINVAL || error == ENOSYS)
+        error = errno;
+    (void)unlink(draft);
+    return error == 0 || error == EEXIST ? 0 : refuse_errno(path, error, reterr);
+}
+
 int tn_sqlite_create(const char *path, struct tn_text *reterr)
 {
     char draft[PATH_MAX + 32];
@@ -274,7 +343,7 @@ int tn_sqlite_create(const char *path, struct tn_text *reterr)
     if (rc < 0)
         return rc;
     memcpy(&number, random.bytes, sizeof number);
-    (void)snprintf(draft, sizeof draft, "%s-new-%016" PRIx64, path, number);
+    (void)snprintf(draft, sizeof draft, "%s" DRAFT "%016" PRIx64, path, number);
     int fd = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return refuse_errno(path, errno, reterr);
@@ -282,8 +351,9 @@ int tn_sqlite_create(const char *path, struct tn_text *reterr)
     (void)close(fd);
     if (rc == 0)
         rc = fill(draft, reterr);
-    if (rc == 0 && link(draft, path) != 0 && errno != EEXIST)
-        rc = refuse_errno(path, errno, reterr);
-    (void)unlink(draft);
+    if (rc == 0)
+        rc = publish(draft, path, reterr);
+    else
+        (void)unlink(draft);
     return rc < 0 ? rc : sync_folder(path, reterr);
 }

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "runtime/random.h"
+#include "runtime/sqlite_vfs.h"
 #include "stores/sqlite_private.h"
 
 /* The journal is a rollback journal that stays in place: the flush after its header was zeroed is
@@ -110,7 +111,8 @@ static int open_checked(struct tn_sqlite *store, struct tn_text *reterr)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE;
 
-    int rc = sqlite3_open_v2(store->path, &store->db, flags, tn_sqlite_vfs());
+    const char *vfs = tn_sqlite_vfs();
+    int rc = vfs != NULL ? sqlite3_open_v2(store->path, &store->db, flags, vfs) : SQLITE_NOMEM;
     if (rc == SQLITE_OK)
         rc = configure(store);
     if (rc == SQLITE_OK)

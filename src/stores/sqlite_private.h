@@ -139,9 +139,6 @@ tenure_ns tn_sqlite_due_at(struct tn_sqlite *store, int64_t id);
 const char *tn_sql_detail(const struct tn_sqlite *store, int rc);
 int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *reterr);
 
-/* The name of our own way to open files, for sqlite3_open_v2; NULL: SQLite's. */
-const char *tn_sqlite_vfs(void);
-
 /* For sqlite3_busy_handler; its argument is the store. */
 int tn_sql_wait(void *arg, int count);
 

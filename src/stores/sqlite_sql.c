@@ -8,6 +8,8 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "runtime/sole_file.h"
+#include "runtime/sqlite_vfs.h"
 #include "stores/sqlite_private.h"
 
 /* A lease is held when it has a session. What the last release gave back is kept beside it, so
@@ -147,6 +149,8 @@ int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *r
     int code = TENURE_E_DAMAGED;
     const char *text = "the database is damaged";
 
+    if ((rc & 0xff) == SQLITE_PERM && tn_sqlite_vfs_refusal(reterr))
+        return TENURE_E_DENIED;
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         if (causes[i].sqlite == (rc & 0xff)) {
             code = causes[i].tenure;
@@ -326,6 +330,23 @@ static int fail_moved(struct tn_sqlite *store, struct tn_text *reterr)
     return TENURE_E_UNAVAILABLE;
 }
 
+/* A file that got a second name since it was opened may be in use under that name, with another
+ * journal. */
+static int check_name(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    const char *why;
+    struct stat st;
+
+    int code = has_moved(store) ? TENURE_E_NOT_HELD : tn_sole_file(store->path, &st, &why);
+    if (code == TENURE_E_NOT_HELD)
+        return fail_moved(store, reterr);
+    if (code < 0) {
+        tn_text_escape(reterr, store->path, strlen(store->path));
+        tn_text_addf(reterr, ": %s", why);
+    }
+    return code;
+}
+
 static int fail(struct tn_sqlite *store, struct tn_text *reterr)
 {
     int rc = store->failed;
@@ -351,9 +372,10 @@ static int begin(struct tn_sqlite *store, bool writes, struct tn_text *reterr)
         tn_sql_damaged(store);
     if (store->failed != 0)
         return fail(store, reterr);
-    if (has_moved(store)) {
+    int code = check_name(store, reterr);
+    if (code < 0) {
         tn_sql_roll_back(store);
-        return fail_moved(store, reterr);
+        return code;
     }
     store->now = tn_clock_now(&store->clock);
     return 0;
