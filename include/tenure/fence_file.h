@@ -18,7 +18,8 @@
  * TENURE_E_UNAVAILABLE another writer is at it for longer than @timeout, or the disk failed or is
  *                      full: nothing was written;
  * TENURE_E_TIMEOUT     the last flush failed, the write may have happened;
- * TENURE_E_DENIED      no permission, or a symbolic link;
+ * TENURE_E_DENIED      no permission; a symbolic link; a file with more than one name, which would
+ *                      have as many fences; or a PATH.fence that another user planted;
  * TENURE_E_DAMAGED     PATH.fence holds something else than a token; TENURE_E_NOMEM.
  * Where the system refused, errno has its reason.
  *

@@ -22,7 +22,8 @@
  * TENURE_E_INVALID     a malformed resource, token 0 (never granted), or what the call says;
  * TENURE_E_STALE       a later holder exists: roll back, do not retry;
  * TENURE_E_UNAVAILABLE busy, full disk or I/O error: roll back;
- * TENURE_E_DENIED      SQLite's authorizer or the file's mode forbids it;
+ * TENURE_E_DENIED      SQLite's authorizer or the file's mode forbids it; or the file has more than
+ *                      one name (a hard link, a mount of the single file), and so two journals;
  * TENURE_E_DAMAGED     tenure_fences holds something else than fences;
  * TENURE_E_NOMEM.
  * sqlite3_errmsg has SQLite's own words for the last four. On any error nothing was admitted.

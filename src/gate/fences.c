@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/name.h"
 #include "receivers/sqlite.h"
+#include "runtime/sqlite_vfs.h"
 #include "tenure/fence.h"
 #include "tenure/fence_sqlite.h"
 
@@ -89,9 +90,14 @@ static int open_file(struct tn_gate_fences *fences, const char *path)
         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=EXTRA; PRAGMA trusted_schema=OFF;"
         "BEGIN EXCLUSIVE; COMMIT;";
 
-    int rc = sqlite3_open_v2(path, &fences->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    const char *vfs = tn_sqlite_vfs();
+
+    int rc = vfs != NULL ? sqlite3_open_v2(path, &fences->db, flags, vfs) : SQLITE_NOMEM;
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(fences->db, setup, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = tn_sqlite_vfs_recheck(fences->db);
     if (rc != SQLITE_OK)
         return tn_fence_sqlite_code(rc);
     return tn_fence_sqlite_list(fences->db, load, fences);
@@ -109,7 +115,8 @@ int tn_gate_fences_open(const char *path, struct tn_gate_fences **ret_fences,
     int rc = open_file(fences, path);
     if (rc < 0) {
         const char *why = fences->db != NULL ? sqlite3_errmsg(fences->db) : tenure_strerror(rc);
-        rc = tn_fence_refuse(rc, path, why, reterr);
+        if (rc != TENURE_E_DENIED || !tn_sqlite_vfs_refusal(reterr))
+            rc = tn_fence_refuse(rc, path, why, reterr);
         tn_gate_fences_close(fences);
         return rc;
     }

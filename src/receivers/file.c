@@ -28,6 +28,7 @@
 #include "base/token.h"
 #include "receivers/target.h"
 #include "runtime/clock.h"
+#include "runtime/sole_file.h"
 #include "tenure/fence.h"
 #include "tenure/fence_file.h"
 
@@ -162,6 +163,28 @@ static int load(struct guard *guard, int fd)
     return decode(guard, record, len);
 }
 
+/* A file with two names has two fences, and a stale holder of the one would pass at the other. And
+ * in a directory for all, a fence that another user put there holds whatever that user likes. */
+static int check_names(struct guard *guard)
+{
+    struct stat data = { .st_uid = geteuid() };
+    struct stat fence = { .st_ino = 0 };
+    const char *why;
+
+    int rc = tn_sole_file(guard->path, &data, &why);
+    if (rc < 0 && rc != TENURE_E_NOT_HELD)
+        return tn_fence_refuse(rc, guard->path, why, guard->reterr);
+    rc = tn_sole_file(guard->fence_path, &fence, &why);
+    if (rc < 0 && rc != TENURE_E_NOT_HELD)
+        return tn_fence_refuse(rc, guard->fence_path, why, guard->reterr);
+    /* Members of a group share a fence in a directory of theirs, with whatever mode. */
+    data.st_mode |= S_IWGRP | S_IWUSR;
+    fence.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+    why = rc == 0 ? tn_beside_reason(guard->fence_path, &data, &fence) : NULL;
+    return why == NULL ? 0
+                       : tn_fence_refuse(TENURE_E_DENIED, guard->fence_path, why, guard->reterr);
+}
+
 /* Whether the locked file is still the one with the name. */
 static bool is_named(const struct guard *guard)
 {
@@ -189,6 +212,9 @@ static int enter(struct guard *guard, tenure_ns timeout)
     tenure_ns end = tn_boottime() + timeout;
 
     for (unsigned count = 0;; count++) {
+        int rc = check_names(guard);
+        if (rc < 0)
+            return rc;
         guard->fd =
             open(guard->fence_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
         if (guard->fd < 0)

@@ -14,6 +14,7 @@
 #include "base/name.h"
 #include "base/token.h"
 #include "receivers/sqlite.h"
+#include "runtime/sole_file.h"
 #include "tenure/fence.h"
 #include "tenure/fence_sqlite.h"
 
@@ -220,6 +221,21 @@ static int check(const char *resource, uint64_t token)
     return token == 0 ? TENURE_E_INVALID : tn_name_check(resource, strlen(resource), NULL);
 }
 
+/* Each name of a database has a journal of its own, and what a killed writer left beside the one is
+ * not undone through the other: then the fence itself may go back. A database without a file, or
+ * one that can no longer be looked at, is the caller's. */
+static int check_names(sqlite3 *db)
+{
+    const char *path = sqlite3_db_filename(db, "main");
+    struct stat st = { .st_ino = 0 };
+    const char *why;
+
+    if (path == NULL || path[0] == '\0')
+        return 0;
+    int rc = tn_sole_file(path, &st, &why);
+    return rc == TENURE_E_DENIED && st.st_ino != 0 ? rc : 0;
+}
+
 /* In the open transaction. The upsert takes the right to write also when it changes nothing, so
  * nobody can come between this and the caller's own statements. */
 static int move_up(sqlite3 *db, const char *resource, uint64_t token, uint64_t *ret_highest)
@@ -228,6 +244,9 @@ static int move_up(sqlite3 *db, const char *resource, uint64_t token, uint64_t *
     struct tenure_fence fence;
 
     tn_token_format(text, token);
+    int code = check_names(db);
+    if (code < 0)
+        return code;
     int rc = run(db, move_row, resource, text);
     if ((rc & 0xff) == SQLITE_ERROR) { /* No such table: the first time in this database. */
         rc = run(db, create_table, NULL, NULL);
@@ -236,7 +255,7 @@ static int move_up(sqlite3 *db, const char *resource, uint64_t token, uint64_t *
     }
     if (rc != SQLITE_OK)
         return tn_fence_sqlite_code(rc);
-    int code = read_row(db, resource, &fence.highest);
+    code = read_row(db, resource, &fence.highest);
     if (code < 0)
         return code;
     *ret_highest = fence.highest;

@@ -20,6 +20,8 @@
 
 #include "base/time.h"
 #include "receivers/sqlite.h"
+#include "runtime/sole_file.h"
+#include "runtime/sqlite_vfs.h"
 #include "tenure/fence_sqlite.h"
 
 #define STORE_APPLICATION 0x746e7572 /* "tnur", of stores/sqlite.c */
@@ -36,6 +38,8 @@ static int tell(const struct file *file, int code, struct tn_text *reterr)
 
     if (code == 0 || code == TENURE_E_STALE)
         return code;
+    if (code == TENURE_E_DENIED && tn_sqlite_vfs_refusal(reterr))
+        return code;
     if (code == TENURE_E_UNAVAILABLE)
         why = "the database cannot be used";
     else if (code == TENURE_E_DAMAGED)
@@ -49,20 +53,15 @@ static int tell(const struct file *file, int code, struct tn_text *reterr)
 /* Returns 1 when there is no file. */
 static int check_file(const char *path, bool read_only, struct tn_text *reterr)
 {
+    const char *why;
     struct stat st;
 
     if (strlen(path) > 480)
         return tn_fence_refuse(TENURE_E_INVALID, path, "the path is too long; at most 480 bytes",
                                reterr);
-    if (lstat(path, &st) != 0 && errno == ENOENT)
-        return 1;
-    if (lstat(path, &st) != 0)
-        return tn_fence_refuse_errno(path, errno, reterr);
-    if (S_ISLNK(st.st_mode))
-        return tn_fence_refuse(TENURE_E_DENIED, path, "is a symbolic link; give the file itself",
-                               reterr);
-    if (!S_ISREG(st.st_mode))
-        return tn_fence_refuse(TENURE_E_DAMAGED, path, "is not a regular file", reterr);
+    int rc = tn_sole_file(path, &st, &why);
+    if (rc < 0)
+        return rc == TENURE_E_NOT_HELD ? 1 : tn_fence_refuse(rc, path, why, reterr);
     if (faccessat(AT_FDCWD, path, read_only ? R_OK : R_OK | W_OK, AT_EACCESS) != 0)
         return tn_fence_refuse_errno(path, errno, reterr);
     return 0;
@@ -88,6 +87,8 @@ static int configure(sqlite3 *db, const struct tn_fence_options *options)
                           NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, "PRAGMA application_id", keep_first, &application, NULL);
+    if (rc == SQLITE_OK) /* The file has been read, so SQLite has open what belongs to it. */
+        rc = tn_sqlite_vfs_recheck(db);
     if (rc == SQLITE_OK && application == STORE_APPLICATION && !options->read_only)
         rc = sqlite3_exec(db, "PRAGMA journal_mode=PERSIST", NULL, NULL, NULL);
     return rc;
@@ -105,6 +106,7 @@ static int open_file(const char *path, const struct tn_fence_options *options, v
                      struct tn_text *reterr)
 {
     int flags = SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READWRITE;
+    const char *vfs = tn_sqlite_vfs();
     char full[PATH_MAX];
 
     int missing = check_file(path, options->read_only, reterr);
@@ -128,7 +130,8 @@ static int open_file(const char *path, const struct tn_fence_options *options, v
         flags = SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     else if (options->read_only)
         flags = SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_READONLY;
-    int rc = sqlite3_open_v2(missing == 1 ? path : full, &file->db, flags, NULL);
+    int rc = vfs != NULL ? sqlite3_open_v2(missing == 1 ? path : full, &file->db, flags, vfs)
+                         : SQLITE_NOMEM;
     if (rc == SQLITE_CANTOPEN && file->db != NULL && sqlite3_system_errno(file->db) != 0)
         rc = tn_fence_refuse_errno(path, sqlite3_system_errno(file->db), reterr);
     else if (rc == SQLITE_OK && (rc = configure(file->db, options)) == SQLITE_OK)

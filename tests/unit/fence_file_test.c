@@ -159,7 +159,7 @@ TEST(links_and_folders_are_refused)
     CHECK_EQ_I64(replace(1, "x"), TENURE_E_DENIED);
     CHECK_EQ_I64(append(1, "x"), TENURE_E_DENIED);
     CHECK_EQ_I64(unlink(path), 0);
-    CHECK_EQ_I64(unlink(fence), 0);
+    CHECK(access(fence, F_OK) != 0);
     CHECK_EQ_I64(symlink(target, fence), 0);
     CHECK_EQ_I64(replace(1, "x"), TENURE_E_DENIED);
     CHECK_STR(content(target), "theirs");
@@ -311,4 +311,42 @@ TEST(a_url_that_names_no_fence_is_refused)
     CHECK_EQ_I64(raise_at("sqlite:/tmp/tn-none.db", "a", 0), TENURE_E_INVALID);
     CHECK(access("/tmp/tn-none.db", F_OK) != 0);
     fresh();
+}
+
+/* Each name has a fence of its own, so a stale holder of the one would pass at the other. */
+TEST(a_file_with_a_second_name_is_refused_under_both)
+{
+    char second[160], second_fence[176];
+
+    fresh();
+    (void)snprintf(second, sizeof second, "%s2", path);
+    (void)snprintf(second_fence, sizeof second_fence, "%s.fence", second);
+    CHECK_EQ_I64(append(34, "one\n"), 0);
+    CHECK_EQ_I64(link(path, second), 0);
+    CHECK_EQ_I64(append(35, "two\n"), TENURE_E_DENIED);
+    CHECK_EQ_I64(replace(35, "two\n"), TENURE_E_DENIED);
+    CHECK_EQ_I64(tenure_fence_file_append(second, 33, "stale\n", 6, TN_SEC(5)), TENURE_E_DENIED);
+    CHECK_EQ_U64(highest(), 34);
+    CHECK_EQ_I64(unlink(second), 0);
+    (void)unlink(second_fence);
+    CHECK_EQ_I64(append(35, "two\n"), 0);
+    CHECK_STR(content(path), "one\ntwo\n");
+}
+
+/* Whoever owns the fence can write any token into it. */
+TEST(a_fence_that_another_user_planted_is_refused)
+{
+    if (geteuid() != 0)
+        SKIP("only root can make files of others");
+    fresh();
+    CHECK_EQ_I64(chmod(folder, 01777), 0);
+    CHECK_EQ_I64(append(34, "one\n"), 0);
+    put(fence, "00000000000000000001\n");
+    CHECK_EQ_I64(chown(fence, 65534, 65534), 0);
+    CHECK_EQ_I64(append(33, "stale\n"), TENURE_E_DENIED);
+    CHECK_EQ_I64(tenure_fence_file_raise(path, 35, TN_SEC(5)), TENURE_E_DENIED);
+    /* Nobody but its group can put files there: that is how users share one. */
+    CHECK_EQ_I64(chmod(folder, 0770), 0);
+    CHECK_EQ_I64(append(34, "two\n"), 0);
+    CHECK_STR(content(path), "one\ntwo\n");
 }

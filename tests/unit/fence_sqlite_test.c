@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -416,4 +417,108 @@ TEST(killed_at_any_instant_the_highest_token_survives)
         close_db(db);
     }
     fresh();
+}
+
+/* --- The file ------------------------------------------------------------------------------- */
+
+static int raise_at_url(uint64_t token)
+{
+    struct tn_fence_options options = { .timeout = TN_SEC(5) };
+    struct tn_fence_target *target = NULL;
+    uint64_t stands;
+
+    tn_text_init(&error, error_text, sizeof error_text);
+    int rc = tn_fence_target_open(url, &options, &target, &error);
+    if (rc == 0)
+        rc = tn_fence_target_raise(target, "orders", token, &stands, &error);
+    tn_fence_target_close(target);
+    return rc;
+}
+
+/* Each name has a journal of its own: what a killed writer left beside the one is not undone by a
+ * writer at the other. */
+TEST(a_database_with_a_second_name_is_refused)
+{
+    char second[160];
+
+    fresh();
+    (void)snprintf(second, sizeof second, "%s2", path);
+    CHECK_EQ_I64(raise_at_url(5), 0);
+    sqlite3 *db = open_db();
+    must(db, "CREATE TABLE orders (x)");
+    CHECK_EQ_I64(link(path, second), 0);
+    CHECK_EQ_I64(raise_at_url(6), TENURE_E_DENIED);
+    CHECK(strstr(error_text, "has more than one name") != NULL);
+    CHECK_EQ_I64(admit_and(db, 6, "INSERT INTO orders VALUES (1)"), TENURE_E_DENIED);
+    CHECK_EQ_I64(tenure_fence_sqlite_raise(db, "orders", 6), TENURE_E_DENIED);
+    CHECK_EQ_I64(unlink(second), 0);
+    CHECK_EQ_I64(admit_and(db, 6, "INSERT INTO orders VALUES (1)"), 0);
+    CHECK_EQ_I64(raise_at_url(7), 0);
+    CHECK_EQ_U64(highest(db), 7);
+    close_db(db);
+}
+
+static void copy(const char *from, const char *to)
+{
+    char command[512];
+
+    (void)snprintf(command, sizeof command, "cp %s %s", from, to);
+    CHECK_EQ_I64(system(command), 0);
+}
+
+/* A journal that would bring token 5 back, planted beside a fence that stands at 9. */
+static void plant(const char *mode)
+{
+    char old[160], journal[160], sql[96];
+
+    fresh();
+    (void)snprintf(old, sizeof old, "%s.old", path);
+    (void)snprintf(journal, sizeof journal, "%s-%s", path,
+                   strcmp(mode, "WAL") == 0 ? "wal" : "journal");
+    (void)snprintf(sql, sizeof sql, "PRAGMA journal_mode=%s", mode);
+    CHECK_EQ_I64(raise_at_url(5), 0);
+    sqlite3 *db = open_db();
+    must(db, sql);
+    must(db, "BEGIN; UPDATE tenure_fences SET token = '00000000000000000001'");
+    if (strcmp(mode, "WAL") == 0)
+        must(db, "COMMIT");
+    CHECK_EQ_I64(sqlite3_db_cacheflush(db), SQLITE_OK);
+    copy(journal, old);
+    if (strcmp(mode, "WAL") != 0)
+        must(db, "ROLLBACK");
+    must(db, "PRAGMA journal_mode=DELETE");
+    close_db(db);
+    CHECK_EQ_I64(tenure_fence_sqlite_raise((db = open_db()), "orders", 9), 0);
+    close_db(db);
+    CHECK_EQ_I64(rename(old, journal), 0);
+    CHECK_EQ_I64(chmod(journal, 0644), 0);
+    CHECK_EQ_I64(chown(journal, 65534, 65534), 0);
+}
+
+TEST(a_journal_of_another_user_is_not_played_back)
+{
+    static const char *const modes[] = { "PERSIST", "WAL" };
+
+    if (geteuid() != 0)
+        SKIP("only root can make files of others");
+    for (int i = 0; i < 2; i++) {
+        char journal[160];
+        plant(modes[i]);
+        CHECK_EQ_I64(raise_at_url(6), TENURE_E_DENIED);
+        CHECK(strstr(error_text, "belongs to another user") != NULL);
+        (void)snprintf(journal, sizeof journal, "%s-%s", path, i == 0 ? "journal" : "wal");
+        CHECK_EQ_I64(unlink(journal), 0);
+        CHECK_EQ_I64(raise_at_url(6), TENURE_E_STALE);
+        CHECK_EQ_I64(raise_at_url(10), 0);
+    }
+}
+
+/* A group that shares a database makes journals that belong to its members. */
+TEST(a_journal_of_a_member_of_the_group_is_played_back)
+{
+    if (geteuid() != 0)
+        SKIP("only root can make files of others");
+    plant("PERSIST");
+    CHECK_EQ_I64(chmod(path, 0660), 0);
+    CHECK_EQ_I64(raise_at_url(6), 0); /* The journal says that 9 was never committed. */
 }
