@@ -113,11 +113,12 @@ enum tenure_event_kind {
     TENURE_SAFE,     /* And came through. */
     TENURE_STOP,     /* tenure_resign was called: stop the work, then call tenure_drained. */
     TENURE_LOST, /* The term of @token is over, for @reason: stop at once, then tenure_drained. */
-    TENURE_REFUSED, /* A grant was not taken, for @reason; there was no term. */
+    TENURE_REFUSED, /* A grant was not taken, for @reason; there was no term. TOKEN_REGRESSED is
+                       told once until the next WON; @detail says what an operator can do. */
     TENURE_LEADER,  /* @leader leads with @token. */
     TENURE_VACANT,  /* Nobody leads; @token was the last. */
     TENURE_RENEWED, /* With TENURE_TELL_RENEWED: tenure_deadline has moved. */
-    TENURE_HEALTH,  /* With TENURE_TELL_HEALTH: tenure_health has changed, from good or to it. */
+    TENURE_HEALTH,  /* With TENURE_TELL_HEALTH: the code of tenure_health has changed. */
 };
 
 /* Why a term ended, or did not begin. */

@@ -152,6 +152,22 @@ tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)
     return campaign->started + wait;
 }
 
+bool tn_campaign_is_news(struct tn_campaign *campaign, struct tenure_error *ret_error)
+{
+    int health = tenure_health(campaign->tenure, ret_error);
+    /* No answer is one kind, whether the connection or the time is lost. */
+    int kind = health == TENURE_E_TIMEOUT ? TENURE_E_UNAVAILABLE : health;
+    unsigned bit = 1U << (-kind % 32);
+
+    if (health == 0) {
+        campaign->outages = 0;
+        return false;
+    }
+    bool news = (campaign->outages & bit) == 0;
+    campaign->outages |= bit;
+    return news;
+}
+
 int tn_campaign_not_acquired(struct tn_campaign *campaign)
 {
     struct tenure_error error;
@@ -163,6 +179,11 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
     if (health != 0)
         return tn_cli_store_fail(
             campaign->verb, health == TENURE_E_DENIED ? health : TENURE_E_UNAVAILABLE, error.text);
+    if (campaign->regressed)
+        return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                           "%s was not acquired for the whole %s: the store went back, and each "
+                           "grant had a token that is too low",
+                           campaign->name, tn_cli_duration(buf, campaign->wait));
     tn_text_init(&text, why, sizeof why);
     if (tn_lib_fence_status(campaign->tenure, &text) != 0)
         return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,

@@ -34,9 +34,11 @@ struct tn_campaign {
     bool answered; /* Set by the verb with the first event: the store answers, or says why not. */
     struct tenure *tenure;
     int signals, timer;
-    bool prints;  /* Set by the verb: standard output is all that it is for, */
-    bool unheard; /* and nobody reads it any more. */
-    bool warned;  /* What the store warns of was told. */
+    bool prints;      /* Set by the verb: standard output is all that it is for, */
+    bool unheard;     /* and nobody reads it any more. */
+    bool warned;      /* What the store warns of was told. */
+    unsigned outages; /* The kinds of error of the store that were told since it was well. */
+    bool regressed;   /* The last grant was refused because the store went back. */
 };
 
 #define TN_CAMPAIGN_OPTIONS(words_)                                                           \
@@ -68,6 +70,11 @@ void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t ext
 
 /* When to give up waiting to lead; TN_NEVER without --wait. Also `--wait 0s` asks once. */
 tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign);
+
+/* Whether the store's health is to be told now, and what ails it: each kind of error once until the
+ * store is well again, so that a daemon which was away and comes back with an older copy of its
+ * data is heard of. */
+bool tn_campaign_is_news(struct tn_campaign *campaign, struct tenure_error *ret_error);
 
 /* Nobody led for the whole wait: say whose fault it was. Returns the exit status. */
 int tn_campaign_not_acquired(struct tn_campaign *campaign);

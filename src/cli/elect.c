@@ -38,18 +38,15 @@ struct elect {
     bool once;
     bool json; /* Accepted and without meaning: it is always JSON. */
     bool holds;
-    bool outage;
     int status; /* -1: go on. */
 };
 
 static void tell_outage(struct elect *elect)
 {
     struct tenure_error error;
-    bool ill = tenure_health(elect->campaign.tenure, &error) != 0;
 
-    if (ill && !elect->outage && elect->campaign.wait < 0)
+    if (elect->campaign.wait < 0 && tn_campaign_is_news(&elect->campaign, &error))
         (void)tn_cli_fail(0, "elect", "%s: no answer, asking again: %s", elect->name, error.text);
-    elect->outage = ill;
 }
 
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
@@ -62,11 +59,13 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
         elect->status = TN_EXIT_IO;
     if (event->kind == TENURE_WON) {
         elect->holds = true;
+        elect->campaign.regressed = false;
     } else if (event->kind == TENURE_LOST) {
         elect->holds = false;
         if (elect->once && elect->status < 0)
             elect->status = TN_EXIT_LOST;
     } else if (event->kind == TENURE_REFUSED) {
+        elect->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
         tn_cli_refused_print("elect", elect->name, event, "");
     } else if (event->kind == TENURE_HEALTH) {
         tell_outage(elect);

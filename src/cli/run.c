@@ -64,7 +64,6 @@ struct run {
     bool cut;     /* The command was stopped, and neither it nor we were asked to. */
     bool told;    /* That this term is lost, and why. */
     bool warned;  /* That there is no fence. */
-    bool outage;  /* That the store does not answer was told. */
     bool barred;  /* That the fence does not go up was told. */
     bool led;     /* Once, so that the fence is right in itself. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
@@ -83,23 +82,20 @@ static void tell_lost(struct run *run, const char *why)
     if (run->told)
         return;
     run->told = true;
-    run->outage = more;
+    (void)tn_campaign_is_news(&run->campaign, &error);
     (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")%s%s", run->name, why,
                       run->token, more ? ": " : "", more ? error.text : "");
 }
 
-/* Who waits for ever would not know why; who has a limit is told at its end. */
+/* A run without a limit would never say why it waits; one with a limit does at its end. */
 static void tell_outage(struct run *run)
 {
     struct tenure_error error;
-    bool ill = tenure_health(run->campaign.tenure, &error) != 0;
 
-    if (!ill)
-        run->outage = false;
-    if (!ill || run->outage || run->guardian != NULL || run->leaving || run->campaign.wait >= 0)
+    if (run->guardian != NULL || run->leaving || run->campaign.wait >= 0)
         return;
-    run->outage = true;
-    (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name, error.text);
+    if (tn_campaign_is_news(&run->campaign, &error))
+        (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name, error.text);
 }
 
 static void hear_lost(struct run *run, const struct tenure_event *event)
@@ -128,6 +124,7 @@ static void hear_refused(struct run *run, const struct tenure_event *event)
     if (run->leaving || (fence && run->barred))
         return;
     run->barred = fence;
+    run->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
     if (fence && !run->led && tn_error_is_final(code))
         leave(run, tn_cli_fail(code == TENURE_E_DENIED    ? TN_EXIT_DENIED
                                : code == TENURE_E_DAMAGED ? TN_EXIT_UNAVAILABLE
@@ -145,6 +142,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     run->campaign.answered = true;
     if (event->kind == TENURE_WON) {
         run->won = run->holds = true;
+        run->campaign.regressed = false;
         run->lost = run->told = run->barred = false;
         run->led = true;
         run->token = event->token;
@@ -226,6 +224,7 @@ static void tree_reaped(struct run *run)
         leave(run, TN_EXIT_LOST);
     if (!run->leaving)
         (void)tenure_drained(run->election);
+    tell_outage(run);
     run->lost = false;
     run->cut = false;
 }

@@ -140,6 +140,7 @@ static void refuse(struct tn_claim *claim, enum tn_reason reason, struct tn_clai
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_REFUSED);
     action->reason = reason;
     action->token = claim->token;
+    action->seen = reason == TN_REASON_TOKEN_REGRESSED ? claim->high_token : 0;
     claim->refused = true;
     release(claim, out);
 }

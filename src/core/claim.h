@@ -106,6 +106,7 @@ struct tn_claim_action {
     enum tn_reason reason;
     uint64_t gen;
     uint64_t token;
+    uint64_t seen; /* REFUSED as TOKEN_REGRESSED: the higher token that was seen before. */
     uint64_t read;
     bool held;
 };

@@ -3,6 +3,7 @@
  * The core's news become flags on the election, at most one of each kind, so that an application
  * which does not listen costs no memory. tenure_dispatch (tenure.c) turns the flags into callbacks
  * in an order that keeps WON and LOST in turn. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static void add_news(struct tenure_election *election)
 static void tell_won(struct tenure_election *election, const struct tn_claim_action *action)
 {
     election->won_token = action->token;
+    election->regressed = false;
     election->unheard = false;
     election->anxious = false;
     /* Who has no callback hears of it by tenure_token, and may be at work from now on. */
@@ -60,6 +62,45 @@ static void tell_lost(struct tenure_election *election, const struct tn_claim_ac
     election->lost_reason = (uint8_t)action->reason;
 }
 
+/* A store that went back grants one token after the other until it has caught up. All of them are
+ * refused, for one cause, so it is told once until there is a term again. */
+static bool tell_refused(struct tenure_election *election, const struct tn_claim_action *action)
+{
+    bool regressed = action->reason == TN_REASON_TOKEN_REGRESSED;
+
+    if (regressed && election->regressed)
+        return false;
+    election->regressed = regressed;
+    election->refused = true;
+    election->refused_token = action->token;
+    election->refused_seen = action->seen;
+    election->refused_reason = (uint8_t)action->reason;
+    return true;
+}
+
+/* Into tenure->regress: that the store went back, and what its operator can do. */
+static const char *explain_regress(struct tenure *tenure, uint64_t seen)
+{
+    const struct tn_store *store = tenure->driver.store;
+    const char *way = store != NULL ? store->ops->restored : NULL;
+    struct tn_text text;
+
+    tn_text_init(&text, tenure->regress, sizeof tenure->regress);
+    tn_text_addf(&text,
+                 "token %" PRIu64 " was seen before: the store went back (an old backup?). Put the "
+                 "latest data back, or ",
+                 seen);
+    for (way = way != NULL ? way : "raise its counter"; *way != '\0'; way++) {
+        if (*way == '%')
+            tn_text_addf(&text, "%" PRIu64, seen);
+        else if (*way == '#')
+            tn_text_addf(&text, "%020" PRIu64, seen);
+        else
+            tn_text_add_bytes(&text, way, 1);
+    }
+    return tenure->regress;
+}
+
 static void tell(void *arg, struct tn_driver_seat *seat, const struct tn_claim_action *action)
 {
     struct tenure_election *election = (struct tenure_election *)(void *)seat;
@@ -77,9 +118,8 @@ static void tell(void *arg, struct tn_driver_seat *seat, const struct tn_claim_a
         tell_lost(election, action);
         break;
     case TN_CLAIM_DO_REFUSED:
-        election->refused = true;
-        election->refused_token = action->token;
-        election->refused_reason = (uint8_t)action->reason;
+        if (!tell_refused(election, action))
+            return;
         break;
     default:
         TN_ASSERT(action->kind == TN_CLAIM_DO_LEADER);
@@ -165,6 +205,8 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
         ret_event->token = election->refused_token;
         if (ret_event->reason == TENURE_REASON_FENCE)
             ret_event->detail = election->tenure->fence_error;
+        if (ret_event->reason == TENURE_REASON_TOKEN_REGRESSED)
+            ret_event->detail = explain_regress(election->tenure, election->refused_seen);
     } else if (election->won) {
         election->won = false;
         election->heard = true;

@@ -51,12 +51,14 @@ struct tenure_election {
     struct tenure_election *news_next;
     /* What the application has to hear of yet: at most one of each, so nothing can pile up. */
     uint64_t won_token, lost_token, refused_token, leader_token;
-    uint8_t mood; /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
+    uint64_t refused_seen; /* The higher token, when the store went back. */
+    uint8_t mood;          /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
     uint8_t lost_reason, refused_reason;
     bool won, stop, lost, refused, leader, leader_held, renewed, health;
-    bool heard;   /* WON of the present term was told. */
-    bool anxious; /* JEOPARDY was told in it, and SAFE not yet. */
-    bool unheard; /* The term ended before its WON was told: nothing was started. */
+    bool heard;     /* WON of the present term was told. */
+    bool anxious;   /* JEOPARDY was told in it, and SAFE not yet. */
+    bool unheard;   /* The term ended before its WON was told: nothing was started. */
+    bool regressed; /* That the store went back was told, and there was no term since. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;
     bool raising;  /* A thread is at its fences. */
@@ -81,11 +83,12 @@ struct tenure {
     int watch;           /* An epoll of both. */
     uint32_t raising;    /* Threads at fences. */
     uint32_t listeners;  /* Elections that want to hear of renewals, or of the store's health. */
-    bool ill;            /* As told last. */
+    int illness;         /* The store's error as told last. */
     uint32_t waiting;    /* Threads in tenure_leave: the handle stays until they are out. */
     bool own_loop, shares, dispatching, rung, closing, closed_by_callback;
     int fence_status;                    /* Of the last raise that failed, */
     char fence_error[TENURE_ERROR_TEXT]; /* and why. */
+    char regress[TENURE_ERROR_TEXT];     /* What to do about a store that went back. */
 };
 
 /* election.c: the driver's host. */

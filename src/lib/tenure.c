@@ -76,8 +76,8 @@ void tn_lib_settle(void *arg)
         else
             tell_each(tenure, tn_election_renewed);
     }
-    if (tenure->ill != (tenure->driver.error != 0)) {
-        tenure->ill = tenure->driver.error != 0;
+    if (tenure->illness != tenure->driver.error) {
+        tenure->illness = tenure->driver.error;
         tell_each(tenure, tn_election_health);
     }
     if (tenure->news == NULL || tenure->rung)

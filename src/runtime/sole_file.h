@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include "tenure/error.h"
 

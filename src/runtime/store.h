@@ -166,6 +166,10 @@ struct tn_store_ops {
     /* Ask the server for what facts() is to tell, where that does not come by itself; one at a
      * time. An error says why it is not known. @done comes once, never inside the call. */
     void (*learn)(struct tn_store *store, tn_store_done *done, void *arg);
+    /* What an operator can do when an older copy of the data was put back, after "put the latest
+     * data back, or ": how the counter is raised to at least a token, which stands for each '%'
+     * and, in twenty digits, for each '#'. */
+    const char *restored;
 };
 
 /* First member of every store; store_frame.h has what goes with it. */

@@ -618,6 +618,7 @@ const struct tn_store_ops tn_sqlite_store_ops = {
     .list = tn_sqlite_list_names,
     .close = tn_sqlite_loop_close,
     .class_why = "a file on this host; each step was flushed to the disk when it is answered",
+    .restored = "raise its counter: sqlite3 FILE 'UPDATE counter SET token = %'",
     .clock_why = "all who use the file read one clock, that of this host",
     .forget = tn_sqlite_forget_names,
 };

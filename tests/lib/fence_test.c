@@ -72,6 +72,18 @@ TEST(the_fence_stands_at_the_token_when_won_is_told)
     tear_down();
 }
 
+/* What the store's data being older is told as, once for all the grants that are refused. */
+static void look_at_refusal(struct listener *listener, struct tenure_election *election,
+                            const struct tenure_event *event)
+{
+    (void)election;
+    if (event->kind != TENURE_REFUSED)
+        return;
+    if (strstr(event->detail, "token 1000000 was seen before: the store went back") == NULL ||
+        strstr(event->detail, "raise its counter") == NULL)
+        listener->broken = "REFUSED without a reason and what to do";
+}
+
 TEST(a_fence_that_stands_higher_refuses_the_grant)
 {
     struct listener *one = listener_new();
@@ -79,9 +91,16 @@ TEST(a_fence_that_stands_higher_refuses_the_grant)
     set_up();
     CHECK_EQ_I64(tenure_fence_file_raise(path, 1000000, TN_SEC(5)), 0);
     struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    one->also = look_at_refusal;
     struct tenure_election *election = campaign_fenced(tenure, one);
     CHECK(listener_waits(one, TENURE_REFUSED, 1));
     CHECK_EQ_I64(listener_last(one, TENURE_REFUSED).reason, TENURE_REASON_TOKEN_REGRESSED);
+    /* Each grant is refused, and given back. */
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+    while (stage_sent(TN_OP_RELEASE) < 3 && tn_boottime() < by)
+        tn_clock_pause(TN_MS(1));
+    CHECK(stage_sent(TN_OP_RELEASE) >= 3);
+    CHECK_EQ_U64(listener_count(one, TENURE_REFUSED), 1);
     CHECK_EQ_U64(tenure_token(election), 0);
     CHECK_EQ_U64(listener_count(one, TENURE_WON), 0);
     CHECK_EQ_I64(tenure_close(tenure), 0);

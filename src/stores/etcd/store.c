@@ -639,7 +639,8 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
         .watch = watch, .list = list, .close = close_store, .facts = tell_facts,                  \
         .class_why = "a majority of the servers has what was acknowledged on its disks",          \
         .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",         \
-        .forget = forget                                                                          \
+        .forget = forget,                                                                         \
+        .restored = "restore with: etcdutl snapshot restore --bump-revision % --mark-compacted"   \
     }
 
 const struct tn_store_ops tn_etcd_store_ops = OPS("etcd");

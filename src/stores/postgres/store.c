@@ -760,7 +760,8 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
         .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | (caps_),                    \
         .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit,       \
         .watch = watch_name, .list = tn_pg_list_names, .close = close_store, .facts = tell_facts, \
-        .class_why = (why_), .read_clock = tn_pg_read_clock, .forget = tn_pg_forget               \
+        .class_why = (why_), .read_clock = tn_pg_read_clock, .forget = tn_pg_forget,              \
+        .restored = "raise its counter: psql -c 'UPDATE tenure.state SET token = %'"              \
     }
 
 static const char strict_why[] = "each step is a transaction that was flushed when it is answered";

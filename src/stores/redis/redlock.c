@@ -828,7 +828,8 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
         .facts = tell_facts,                                                                     \
         .class_why = "a server that restarts without its data votes twice, and all trust their " \
                      "wall clocks",                                                              \
-        .clock_why = "each server has its own"                                                   \
+        .clock_why = "each server has its own",                                                  \
+        .restored = "raise the counter at every server: redis-cli SET {tenure}:token #"          \
     }
 
 const struct tn_store_ops tn_redlock_store_ops = OPS("redlock");

@@ -574,12 +574,13 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     return rc;
 }
 
-#define OPS(scheme_)                                                                            \
-    {                                                                                           \
-        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,      \
-        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,       \
-        .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,        \
-        .facts = tell_facts, .class_why = WHY, .read_clock = read_clock, .forget = forget_names \
+#define OPS(scheme_)                                                                             \
+    {                                                                                            \
+        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,       \
+        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,        \
+        .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,         \
+        .facts = tell_facts, .class_why = WHY, .read_clock = read_clock, .forget = forget_names, \
+        .restored = "raise its counter: redis-cli SET {tenure}:token #"                          \
     }
 
 const struct tn_store_ops tn_redis_store_ops = OPS("redis");

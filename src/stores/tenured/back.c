@@ -243,14 +243,14 @@ static void attached(struct tn_resp_call *call)
 {
     struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
     struct tn_tenured *store = ask->store;
-    char why[140];
+    char why[160];
 
     if (call->status == 0 && tn_resp_begins(&call->value, "GONE")) {
         tn_tenured_forget_session(store, &ask->session);
     } else if (call->status == 0 && tn_resp_begins(&call->value, "OLDER")) {
         struct tn_text text;
         tn_text_init(&text, why, sizeof why);
-        tn_text_escape(&text, call->value.bytes, call->value.len);
+        tn_tenured_explain_older(store, &text);
         tn_resp_link_refuse(&store->link, TENURE_E_DAMAGED, why);
     }
     tn_tenured_ask_free(ask);

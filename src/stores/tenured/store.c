@@ -201,6 +201,14 @@ void tn_tenured_note_token(struct tn_tenured *store, uint64_t token)
         store->saw = token;
 }
 
+void tn_tenured_explain_older(const struct tn_tenured *store, struct tn_text *text)
+{
+    tn_text_addf(text,
+                 "an older copy of the data, token %llu was seen before; put the latest data back, "
+                 "or raise the counter: redis-cli TOKEN RAISE %llu",
+                 (unsigned long long)store->saw, (unsigned long long)store->saw);
+}
+
 void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_value *value,
                         char *buf, size_t size)
 {
@@ -210,7 +218,10 @@ void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_val
     tn_text_addf(&text, "%s ", store->link.stream.scheme);
     tn_text_escape(&text, store->link.stream.at.where, strlen(store->link.stream.at.where));
     tn_text_add(&text, ": ");
-    tn_text_escape(&text, value->bytes, value->len);
+    if (tn_resp_begins(value, "OLDER"))
+        tn_tenured_explain_older(store, &text);
+    else
+        tn_text_escape(&text, value->bytes, value->len);
 }
 
 /* An error of the daemon's: an answer, or a failure. */
@@ -726,7 +737,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
         .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,                \
         .watch = tn_tenured_watch, .list = list, .close = close_store, .facts = facts,     \
         .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",           \
-        .binding = binding,                                                                \
+        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",      \
     }
 
 const struct tn_store_ops tn_unix_store_ops = OPS("unix");

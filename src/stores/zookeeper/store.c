@@ -640,6 +640,7 @@ const struct tn_store_ops tn_zookeeper_store_ops = {
     .class_why = "a majority of the servers has what was acknowledged on its disks",
     .clock_why = "ZooKeeper tells clients no clock",
     .learn = tn_zk_version_ask,
+    .restored = "wait: its tokens rise with every write to the ensemble",
 };
 
 static int refuse_tls(const struct tn_store_ops *ops, const struct tn_store_open *how,
