@@ -230,8 +230,13 @@ static int check_remains(const char *path, struct tn_text *reterr)
     struct stat st;
 
     (void)snprintf(journal, sizeof journal, "%s-journal", path);
-    if (lstat(journal, &st) != 0 || lstat(path, &st) == 0)
+    if (lstat(path, &st) == 0 || lstat(journal, &st) != 0)
         return 0;
+    if (st.st_uid != geteuid())
+        return refuse(TENURE_E_DENIED, journal,
+                      "belongs to another user, and would be played back into a new store; use a "
+                      "directory of your own",
+                      reterr);
     return refuse(TENURE_E_DAMAGED, path,
                   "the file is gone, but its journal is there: put the file back, or remove the "
                   "journal too and begin again with token 1",

@@ -214,6 +214,10 @@ send POST /orders -d x -H 'Fence-Token: 99'
 gives 201
 t_run "$tenure" gate --fences "$t_dir/gate.db" --listen 127.0.0.1:0
 failed 69 "database is locked"
+ln "$t_dir/gate.db" "$t_dir/gate2.db"
+t_run "$tenure" gate --fences "$t_dir/gate2.db" --listen 127.0.0.1:0
+failed 77 "gate2.db: has more than one name"
+rm "$t_dir/gate2.db"
 kill -KILL $gate_pid
 wait $gate_pid 2>/dev/null
 gate --upstream "$server" --fences "$t_dir/gate.db" --by header

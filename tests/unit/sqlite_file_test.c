@@ -361,6 +361,19 @@ TEST(a_journal_of_another_user_is_not_played_back)
     CHECK_EQ_U64(grant(1), 1);
 }
 
+/* Before there is a store, too, and it says whose it is. */
+TEST(a_journal_of_another_user_is_in_the_way_of_a_new_store)
+{
+    if (geteuid() != 0)
+        SKIP("only root can make files of others");
+    make_old_journal();
+    CHECK_EQ_I64(unlink(path), 0);
+    CHECK_EQ_I64(rename(name(".old"), journal), 0);
+    CHECK_EQ_I64(chown(journal, 65534, 65534), 0);
+    refused(path, TENURE_E_DENIED, "t.db-journal: belongs to another user");
+    CHECK(access(path, F_OK) != 0);
+}
+
 /* Put there while the store is open, where no check at the start can see it. */
 TEST(a_journal_of_another_user_is_not_played_back_by_a_store_in_use)
 {
