@@ -250,6 +250,10 @@ static int read_token(const PGresult *rows, int row, int column, uint64_t *ret_t
                 reterr);
 }
 
+/* Read what is committed now, whatever default the role or the database has: with a snapshot from
+ * before its wait, a statement would fail or miss what changed meanwhile. */
+#define BEGIN_ALWAYS_NEWEST "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; "
+
 /* A resource has no character that needs quoting: its rule was checked. */
 static int raise_fence(void *self, const char *resource, uint64_t token, uint64_t *ret_highest,
                        struct tn_text *reterr)
@@ -263,8 +267,8 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
     tn_token_format(digits, token);
     /* The server gives up a little earlier than we do: then it is known that nothing happened. */
     (void)snprintf(sql, sizeof sql,
-                   "BEGIN; SET LOCAL lock_timeout = %lld; SELECT tenure_fence.move('%s', %s); "
-                   "COMMIT",
+                   BEGIN_ALWAYS_NEWEST
+                   "SET LOCAL lock_timeout = %lld; SELECT tenure_fence.move('%s', %s); COMMIT",
                    (long long)(server->timeout / TN_MS(1) * 4 / 5 + 1), resource, digits);
     int rc = ask_and_mend(server, sql, &rows, reterr);
     if (rc == 0)
@@ -306,7 +310,7 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
     return rc;
 }
 
-/* SELECT FUNCTION('TABLE'[, 'RESOURCE']) */
+/* SELECT FUNCTION('TABLE'[, 'RESOURCE']), in a transaction of its own. */
 static int call(struct server *server, const char *function, const char *table,
                 const char *resource, struct tn_text *reterr)
 {
@@ -315,9 +319,10 @@ static int call(struct server *server, const char *function, const char *table,
 
     if (quoted == NULL)
         return tell(TENURE_E_INVALID, PQerrorMessage(server->connection), reterr);
-    int len = snprintf(sql, sizeof sql, "SELECT tenure_fence.%s(%s%s%s%s)", function, quoted,
-                       resource != NULL ? ", '" : "", resource != NULL ? resource : "",
-                       resource != NULL ? "'" : "");
+    int len =
+        snprintf(sql, sizeof sql, BEGIN_ALWAYS_NEWEST "SELECT tenure_fence.%s(%s%s%s%s); COMMIT",
+                 function, quoted, resource != NULL ? ", '" : "", resource != NULL ? resource : "",
+                 resource != NULL ? "'" : "");
     PQfreemem(quoted);
     if (len < 0 || (size_t)len >= sizeof sql)
         return tell(TENURE_E_INVALID, "the name of the table is too long", reterr);

@@ -11,16 +11,21 @@
 --
 --     UPDATE orders SET ... WHERE id = 7 AND (SELECT tenure_fence.admit('orders', 34));
 --
--- admit shares a lock of its resource and token until the transaction ends, and then looks where
--- the fence stands. Who moves the fence up takes the lock of the token before alone. So a later
+-- admit takes a shared advisory lock on its resource and token until the transaction ends, and then
+-- reads where the fence stands. A raise takes the lock of the present token exclusively. So a later
 -- holder cannot raise the fence between check and COMMIT, however long the writer is stopped there:
--- it waits for that transaction. Writers with the same token do not wait for each other. These are
--- advisory locks, because sharing a row's lock would be a write to the row.
+-- it waits for that transaction. Writers with the same token do not wait for each other. The server
+-- queues advisory locks: a writer that comes after a waiting raise waits behind it. So a raise
+-- waits only for the transactions that were open when it began, however busy the old holder is. Row
+-- locks have no such queue: shared ones overtake.
 --
--- Isolation levels: at READ COMMITTED the look is one at the newest row. At REPEATABLE READ and
--- SERIALIZABLE it would be one at the past, so the row itself is locked FOR SHARE: if it has
--- changed since the transaction's snapshot, that is an error of serialization (40001), and nothing
--- of the transaction is kept; tried again, it is stale.
+-- Isolation levels: at READ COMMITTED every statement reads the newest row. At REPEATABLE READ and
+-- SERIALIZABLE it reads the past, so after the advisory lock admit also locks the row FOR SHARE: if
+-- the row has changed since the transaction's snapshot, the server reports a serialization failure
+-- (40001) and keeps nothing of the transaction; the retry is told that its token is stale.
+--
+-- Order of locks, at every level and in every function: the advisory lock first, then the row. A
+-- transaction that holds the row waits for no advisory lock.
 --
 -- SQLSTATE TN080: the token is stale, a later holder exists. Do not retry.
 -- SQLSTATE TN064: there is no token, or none that can exist.
@@ -31,9 +36,10 @@
 --     GRANT USAGE ON SCHEMA tenure_fence TO writer;
 --     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tenure_fence TO writer;
 --
--- May be run again; what the fences have seen is kept.
+-- May be run again: it keeps what the fences have seen, replaces what an older version installed,
+-- and extends the protection of tables to partitions and inheritance children made since.
 
-BEGIN;
+BEGIN ISOLATION LEVEL READ COMMITTED;
 
 CREATE SCHEMA IF NOT EXISTS tenure_fence;
 
@@ -47,13 +53,35 @@ CREATE TABLE IF NOT EXISTS tenure_fence.fences (
     protects boolean NOT NULL DEFAULT false -- A table asks for what was presented.
 );
 
--- Move the fence up to a token, unless it stands higher, when all who were admitted with the token
--- before have ended. Returns where the fence stands: higher than the token means stale.
+-- Take the shared lock of a resource and token for the rest of the transaction. Returns whether a
+-- table asks for what was presented, or NULL when the fence does not stand at this token.
+CREATE OR REPLACE FUNCTION tenure_fence.hold(wanted_resource text, wanted_token numeric)
+RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asked boolean;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(
+        hash_numeric_extended(wanted_token, hashtextextended(wanted_resource, 0)));
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        SELECT protects INTO asked FROM tenure_fence.fences
+            WHERE resource = wanted_resource AND token = wanted_token;
+    ELSE
+        SELECT protects INTO asked FROM tenure_fence.fences
+            WHERE resource = wanted_resource AND token = wanted_token FOR SHARE;
+    END IF;
+    RETURN asked;
+END
+$$;
+
+-- Move the fence up to a token, unless it stands higher, when all transactions admitted with the
+-- present token have ended. Returns where the fence stands: higher than the token means stale.
 CREATE OR REPLACE FUNCTION tenure_fence.move(wanted_resource text, wanted_token numeric)
 RETURNS numeric LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     highest numeric;
+    locked numeric; -- The token whose lock this transaction has taken.
 BEGIN
     -- Spelled out for NULL and NaN: anything that is not surely a token is none.
     IF wanted_resource IS NULL OR (wanted_token BETWEEN 1 AND 18446744073709551615
@@ -61,24 +89,29 @@ BEGIN
         RAISE EXCEPTION 'tenure: % is not a token', coalesce(wanted_token::text, 'NULL')
             USING ERRCODE = 'TN064';
     END IF;
-    -- Stale once is stale for ever: no need to wait for anybody.
-    SELECT token INTO highest FROM tenure_fence.fences WHERE resource = wanted_resource;
-    IF highest > wanted_token THEN
-        RETURN highest;
-    END IF;
+    -- Lock, then read again: another raise may have moved the fence while this one waited. With the
+    -- lock of the token where the fence still stands, nobody else can move it.
     LOOP
-        -- One at a time; also, at the levels with a snapshot, an error if it is an old one.
-        SELECT token INTO highest FROM tenure_fence.fences
-            WHERE resource = wanted_resource FOR NO KEY UPDATE;
-        EXIT WHEN FOUND;
-        INSERT INTO tenure_fence.fences VALUES (wanted_resource, wanted_token)
-            ON CONFLICT DO NOTHING;
+        SELECT token INTO highest FROM tenure_fence.fences WHERE resource = wanted_resource;
+        IF highest > wanted_token THEN
+            RETURN highest; -- Stale once is stale for ever: no need to wait.
+        END IF;
+        EXIT WHEN highest = wanted_token OR highest = locked;
+        IF highest IS NULL THEN
+            INSERT INTO tenure_fence.fences VALUES (wanted_resource, wanted_token)
+                ON CONFLICT DO NOTHING;
+        ELSE
+            PERFORM pg_advisory_xact_lock(
+                hash_numeric_extended(highest, hashtextextended(wanted_resource, 0)));
+            locked := highest;
+        END IF;
     END LOOP;
     IF highest < wanted_token THEN
-        PERFORM pg_advisory_xact_lock(
-            hash_numeric_extended(highest, hashtextextended(wanted_resource, 0)));
+        -- With an old snapshot this fails when the row has changed.
         UPDATE tenure_fence.fences SET token = wanted_token WHERE resource = wanted_resource;
         highest := wanted_token;
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM tenure_fence.hold(wanted_resource, wanted_token); -- So does this.
     END IF;
     -- A fence that stood higher than what a crash brought back would have lied.
     IF current_setting('synchronous_commit') = 'off' THEN
@@ -137,18 +170,8 @@ BEGIN
     IF NOT FOUND THEN
         PERFORM tenure_fence.raise(wanted_resource, wanted_token);
     END IF;
-    -- One lock or the other, and the shared one last: who holds it must not wait for the row, as
-    -- who moves the fence locks the row and then waits for who holds it.
-    IF current_setting('transaction_isolation') = 'read committed' THEN
-        PERFORM pg_advisory_xact_lock_shared(
-            hash_numeric_extended(wanted_token, hashtextextended(wanted_resource, 0)));
-        SELECT protects INTO asked FROM tenure_fence.fences
-            WHERE resource = wanted_resource AND token = wanted_token;
-    ELSE
-        SELECT protects INTO asked FROM tenure_fence.fences
-            WHERE resource = wanted_resource AND token = wanted_token FOR SHARE;
-    END IF;
-    IF NOT FOUND THEN
+    asked := tenure_fence.hold(wanted_resource, wanted_token);
+    IF asked IS NULL THEN
         PERFORM tenure_fence.raise(wanted_resource, wanted_token); -- It is stale.
     ELSIF asked THEN
         presented := CASE presented WHEN '' THEN '{}' ELSE presented END;
@@ -203,21 +226,22 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT resource, token FROM tenure_fence.fences WHERE token > 0 ORDER BY resource
 $$;
 
--- What a protected table asks before every write. It does not believe what was presented: it
--- takes the lock and looks at the row, as admit does.
+-- What a protected table asks before every row that is written, and before TRUNCATE. It does not
+-- believe what was presented: it takes the lock and reads the row, as hold does.
 CREATE OR REPLACE FUNCTION tenure_fence.check_write()
 RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
 DECLARE
     presented pg_catalog.text := pg_catalog.current_setting('tenure_fence.presented', true);
     held pg_catalog.numeric;
+    locked pg_catalog.bool;
 BEGIN
     IF pg_catalog.length(presented) OPERATOR(pg_catalog.>) 0 THEN
         held := presented::pg_catalog.jsonb OPERATOR(pg_catalog.->>) TG_ARGV[0];
     END IF;
-    IF pg_catalog.current_setting('transaction_isolation')
-                OPERATOR(pg_catalog.=) 'read committed'
-            AND pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hash_numeric_extended(held,
-                pg_catalog.hashtextextended(TG_ARGV[0], 0))) IS NOT NULL THEN
+    locked := pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hash_numeric_extended(held,
+        pg_catalog.hashtextextended(TG_ARGV[0], 0))) IS NOT NULL;
+    IF NOT locked OR pg_catalog.current_setting('transaction_isolation')
+                OPERATOR(pg_catalog.=) 'read committed' THEN
         PERFORM FROM tenure_fence.fences AS f WHERE f.resource OPERATOR(pg_catalog.=) TG_ARGV[0]
             AND f.token OPERATOR(pg_catalog.=) held;
     ELSE
@@ -236,36 +260,110 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION tenure_fence.unprotect(protected regclass)
-RETURNS void LANGUAGE plpgsql AS $$
+-- --- Protected tables ------------------------------------------------------------------------
+--
+-- A table has a trigger for every row, because a statement's trigger does not fire when the write
+-- comes through a parent (of a partition or an inheritance child), nor when logical replication
+-- applies it; and one for TRUNCATE, which fires however the table is reached. Both are ENABLE
+-- ALWAYS: session_replication_role = replica does not switch them off.
+--
+-- Below a protected table, the server copies the row trigger of a partitioned table to every
+-- partition, also to later ones. It copies neither TRUNCATE triggers nor anything to inheritance
+-- children, so those get triggers here, with the word 'child' as a second argument.
+
+-- A table and all partitions and inheritance children below it.
+CREATE OR REPLACE FUNCTION tenure_fence.family(head regclass)
+RETURNS SETOF regclass LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE member (id) AS (
+        SELECT head::oid
+        UNION SELECT i.inhrelid FROM member JOIN pg_inherits i ON i.inhparent = member.id)
+    SELECT id::regclass FROM member
+$$;
+
+-- The triggers that there are, but for the server's own copies. own: of a table that was named to
+-- protect. always: also with session_replication_role = replica, copies included.
+CREATE OR REPLACE FUNCTION tenure_fence.guards()
+RETURNS TABLE (guarded regclass, guard name, resource text, own boolean, always boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.tgrelid::regclass, t.tgname, split_part(encode(t.tgargs, 'escape'), E'\\000', 1),
+            t.tgnargs = 1,
+            NOT EXISTS (SELECT FROM pg_trigger c WHERE c.tgfoid = t.tgfoid AND c.tgname = t.tgname
+                AND c.tgenabled <> 'A')
+        FROM pg_trigger t
+        WHERE t.tgfoid = 'tenure_fence.check_write()'::regprocedure AND t.tgparentid = 0
+$$;
+
+-- The triggers that there should be when subject is protected for its resource, or for none when
+-- that is NULL, and all other tables as they are. The names are unique in every family.
+CREATE OR REPLACE FUNCTION tenure_fence.wanted_guards(subject regclass, subject_resource text)
+RETURNS TABLE (guarded regclass, guard name, resource text, own boolean, always boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.oid::regclass, concat('tenure_fence_', h.oid, kind.suffix)::name, head.resource,
+            c.oid = h.oid, true
+        FROM (SELECT g.guarded, g.resource FROM tenure_fence.guards() g
+                WHERE g.own AND g.guarded IS DISTINCT FROM subject
+            UNION SELECT subject, subject_resource WHERE subject_resource IS NOT NULL) head
+        JOIN pg_class h ON h.oid = head.guarded
+        CROSS JOIN LATERAL tenure_fence.family(head.guarded) member
+        JOIN pg_class c ON c.oid = member
+        CROSS JOIN (VALUES (''), ('_truncate')) kind (suffix)
+        WHERE CASE kind.suffix WHEN '' THEN c.oid = h.oid OR h.relkind = 'r'
+            ELSE c.relkind IN ('r', 'p') END -- A foreign table need not have it.
+$$;
+
+-- Make it so. Only tables where something differs are locked. Both lists come from one statement,
+-- because the first half of the work removes what the second list is made from.
+CREATE OR REPLACE FUNCTION tenure_fence.arrange(subject regclass, subject_resource text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    step text;
 BEGIN
-    EXECUTE format('DROP TRIGGER IF EXISTS tenure_fence ON %s', protected);
-    EXECUTE format('DROP TRIGGER IF EXISTS tenure_fence_row ON %s', protected);
+    FOREACH step IN ARRAY ARRAY(
+        SELECT format('DROP TRIGGER %I ON %s', guard, guarded)
+            FROM (SELECT * FROM tenure_fence.guards() EXCEPT
+                SELECT * FROM tenure_fence.wanted_guards(subject, subject_resource)) surplus
+        UNION ALL
+        SELECT format('CREATE TRIGGER %1$I BEFORE %3$s ON %2$s FOR EACH %4$s'
+                ' EXECUTE FUNCTION tenure_fence.check_write(%5$L%6$s);'
+                ' ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I', guard, guarded,
+                CASE WHEN truncates THEN 'TRUNCATE' ELSE 'INSERT OR UPDATE OR DELETE' END,
+                CASE WHEN truncates THEN 'STATEMENT' ELSE 'ROW' END,
+                resource, CASE WHEN own THEN '' ELSE ', child' END)
+            FROM (SELECT *, guard LIKE '%truncate' AS truncates FROM (
+                SELECT * FROM tenure_fence.wanted_guards(subject, subject_resource) EXCEPT
+                SELECT * FROM tenure_fence.guards()) missing) planned) LOOP
+        EXECUTE step;
+    END LOOP;
 END
 $$;
 
--- Make a table refuse INSERT, UPDATE, DELETE, TRUNCATE and COPY without the current token of a
--- resource, once per statement. The partitions of a table can be written to directly, so there
--- every row asks; such a trigger is copied to all partitions, also to those that are still to come.
-CREATE OR REPLACE FUNCTION tenure_fence.protect(protected regclass, resource text)
+CREATE OR REPLACE FUNCTION tenure_fence.unprotect(protected regclass)
 RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    kind "char" := (SELECT relkind FROM pg_catalog.pg_class WHERE oid = protected);
 BEGIN
-    IF kind NOT IN ('r', 'p') THEN
-        RAISE EXCEPTION 'tenure: % is not a table', protected USING ERRCODE = '42809';
-    END IF;
-    INSERT INTO tenure_fence.fences VALUES (resource, 0, true)
-        ON CONFLICT ON CONSTRAINT fences_pkey DO UPDATE SET protects = true;
-    PERFORM tenure_fence.unprotect(protected);
-    EXECUTE format('CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s'
-        ' FOR EACH STATEMENT EXECUTE FUNCTION tenure_fence.check_write(%L)', protected, resource);
-    IF kind = 'p' THEN
-        EXECUTE format('CREATE TRIGGER tenure_fence_row BEFORE INSERT OR UPDATE OR DELETE ON %s'
-            ' FOR EACH ROW EXECUTE FUNCTION tenure_fence.check_write(%L)', protected, resource);
-    END IF;
+    PERFORM tenure_fence.arrange(protected, NULL);
 END
 $$;
+
+-- Make a table, and all below it, refuse INSERT, UPDATE, DELETE, MERGE, COPY and TRUNCATE without
+-- the current token of a resource, whichever way they come.
+CREATE OR REPLACE FUNCTION tenure_fence.protect(protected regclass, resource text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM pg_catalog.pg_class WHERE oid = protected AND relkind IN ('r', 'p');
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'tenure: % is not a table', protected USING ERRCODE = '42809';
+    END IF;
+    -- The fence before the table, as a writer does that presents its token first.
+    INSERT INTO tenure_fence.fences VALUES (resource, 0, true)
+        ON CONFLICT ON CONSTRAINT fences_pkey DO UPDATE SET protects = true;
+    -- Nothing is attached or made below it meanwhile.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', protected);
+    PERFORM tenure_fence.arrange(protected, resource);
+END
+$$;
+
+-- What an older version has protected, and what has come below protected tables since.
+SELECT tenure_fence.arrange(NULL, NULL);
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA tenure_fence FROM PUBLIC;
 

@@ -19,6 +19,7 @@ skip_all() {
 "$tenure" fence show --at postgres://none 2>&1 | grep -q "built without" &&
     skip_all "tenure was built without PostgreSQL"
 command -v psql >/dev/null || skip_all "psql is not installed; tools/deps servers installs it"
+command -v pgbench >/dev/null || skip_all "pgbench is not installed; tools/deps servers installs it"
 chmod 711 "$t_dir"
 at=$("$TENURE_ROOT/tests/harness/postgres" start "$t_dir/pg") || skip_all "$at"
 trap '"$TENURE_ROOT/tests/harness/postgres" stop "$t_dir/pg"; rm -rf "$t_dir"' EXIT
@@ -109,20 +110,194 @@ sql "BEGIN" "SAVEPOINT s" "SELECT tenure_fence.admit('things', 9)" "ROLLBACK TO 
 refused TN064
 t_check "the fence is as it was" [ "$(highest "$at" things)" = 7 ]
 
+# fenced WRITE...: each is refused without the token of things, and admitted with it.
+fenced() {
+    for write in "$@"; do
+        sql "$write"
+        t_check "no token, no write: $write" [ "$t_status" -ne 0 ]
+        refused TN064
+        sql "BEGIN" "SELECT tenure_fence.admit('things', 7)" "$write" "ROLLBACK"
+        t_check "admitted: $write: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    done
+}
+# passes WRITE...: each needs no token.
+passes() {
+    for write in "$@"; do
+        sql "BEGIN" "$write" "ROLLBACK"
+        t_check "passes: $write: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    done
+}
+protect() {
+    t_run "$tenure" fence install --at "$at" --table "$1" --resource "${2:-things}"
+    t_ends 0
+}
+
 t_case "partitions are protected too, also new ones"
 sql "CREATE TABLE parts (n int) PARTITION BY RANGE (n)" \
     "CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (10)"
-t_run "$tenure" fence install --at "$at" --table parts --resource things
-t_ends 0
-sql "CREATE TABLE part2 PARTITION OF parts FOR VALUES FROM (10) TO (20)"
+protect parts
+sql "CREATE TABLE part2 PARTITION OF parts FOR VALUES FROM (10) TO (20)" \
+    "CREATE TABLE part3 (n int)" \
+    "ALTER TABLE parts ATTACH PARTITION part3 FOR VALUES FROM (20) TO (30)"
+t_check "attached" [ "$t_status" -eq 0 ]
 for write in "INSERT INTO parts VALUES (1)" "INSERT INTO part1 VALUES (1)" \
-    "INSERT INTO part2 VALUES (11)"; do
+    "INSERT INTO part2 VALUES (11)" "INSERT INTO part3 VALUES (21)"; do
     sql "$write"
     refused TN064
     sql "BEGIN" "SELECT tenure_fence.admit('things', 7)" "$write" "COMMIT"
     t_check "admitted: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 done
-t_check "all three" [ "$(value "SELECT count(*) FROM parts")" = 3 ]
+t_check "all four" [ "$(value "SELECT count(*) FROM parts")" = 4 ]
+fenced "TRUNCATE part1" "TRUNCATE parts" "UPDATE parts SET n = n + 10 WHERE n = 1" \
+    "SET session_replication_role = replica; INSERT INTO part2 VALUES (12)"
+# The server copies no TRUNCATE trigger to a new partition: install does, when it is run again.
+passes "TRUNCATE part2" "TRUNCATE part3"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+fenced "TRUNCATE part2" "TRUNCATE part3"
+
+t_case "a protected partition is not written through its parent without a token"
+sql "CREATE TABLE parent (n int PRIMARY KEY, what text) PARTITION BY RANGE (n)" \
+    "CREATE TABLE low PARTITION OF parent FOR VALUES FROM (0) TO (10)" \
+    "CREATE TABLE high PARTITION OF parent FOR VALUES FROM (10) TO (20)" \
+    "INSERT INTO parent VALUES (1, 'old'), (11, 'old')"
+protect low
+fenced "INSERT INTO parent VALUES (2)" "INSERT INTO low VALUES (2)" \
+    "UPDATE parent SET what = 'new'" "DELETE FROM parent" "TRUNCATE parent" "TRUNCATE low" \
+    "COPY parent FROM PROGRAM 'echo 2,new' CSV" \
+    "MERGE INTO parent p USING (SELECT 1 AS n) s ON p.n = s.n WHEN MATCHED THEN DELETE" \
+    "MERGE INTO parent p USING (SELECT 2 AS n) s ON p.n = s.n
+        WHEN NOT MATCHED THEN INSERT VALUES (2, 'new')" \
+    "INSERT INTO parent VALUES (1, 'new') ON CONFLICT (n) DO UPDATE SET what = 'new'" \
+    "INSERT INTO parent VALUES (2, 'new') ON CONFLICT DO NOTHING" \
+    "UPDATE parent SET n = 12 WHERE n = 1" "UPDATE parent SET n = 2 WHERE n = 11"
+passes "INSERT INTO parent VALUES (12)" "UPDATE parent SET what = 'new' WHERE n = 11" \
+    "TRUNCATE high"
+
+t_case "a protected child is not written through the table that it inherits from"
+sql "CREATE TABLE base (n int, what text)" "CREATE TABLE child () INHERITS (base)" \
+    "CREATE TABLE grandchild () INHERITS (child)" "INSERT INTO child VALUES (1, 'old')"
+protect child
+fenced "UPDATE base SET what = 'new'" "DELETE FROM base" "TRUNCATE base" \
+    "INSERT INTO child VALUES (2)" "INSERT INTO grandchild VALUES (2)" "TRUNCATE grandchild"
+passes "INSERT INTO base VALUES (2)" "UPDATE ONLY base SET what = 'new'" "TRUNCATE ONLY base"
+# One that is made later is a table of its own, until install is run again.
+sql "CREATE TABLE late () INHERITS (child)"
+passes "INSERT INTO late VALUES (3)"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+fenced "INSERT INTO late VALUES (3)" "TRUNCATE late"
+
+t_case "a protected table that becomes a partition or a child stays protected"
+sql "CREATE TABLE joins (n int, what text)" "INSERT INTO joins VALUES (21, 'old')"
+protect joins
+sql "ALTER TABLE joins ALTER n SET NOT NULL" \
+    "ALTER TABLE parent ATTACH PARTITION joins FOR VALUES FROM (20) TO (30)"
+t_check "attached: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+fenced "INSERT INTO parent VALUES (22)" "UPDATE parent SET what = 'new' WHERE n = 21" \
+    "DELETE FROM parent WHERE n = 21"
+sql "ALTER TABLE parent DETACH PARTITION joins" "ALTER TABLE joins INHERIT base"
+t_check "inherits: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+fenced "UPDATE base SET what = 'new' WHERE n = 21" "DELETE FROM base WHERE n = 21" \
+    "INSERT INTO joins VALUES (22)"
+sql "ALTER TABLE joins NO INHERIT base"
+
+t_case "both fences are asked where a protected table is below another"
+sql "CREATE TABLE own (n int, what text)"
+protect own other
+sql "ALTER TABLE parts ADD what text" \
+    "ALTER TABLE parts ATTACH PARTITION own FOR VALUES FROM (30) TO (40)"
+t_check "attached: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+sql "BEGIN" "SELECT tenure_fence.admit('things', 7)" "INSERT INTO parts VALUES (31)" "ROLLBACK"
+refused TN064
+sql "BEGIN" "SELECT tenure_fence.admit('other', 7)" "INSERT INTO own VALUES (31)" "ROLLBACK"
+refused TN064
+sql "BEGIN" "SELECT tenure_fence.admit('other', 7), tenure_fence.admit('things', 7)" \
+    "INSERT INTO own VALUES (31)" "ROLLBACK"
+t_check "both: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+
+t_case "foreign keys, views, rules and functions reach no further than their caller's token"
+sql "CREATE TABLE refs (id int PRIMARY KEY)" "INSERT INTO refs VALUES (1), (2), (3), (4)" \
+    "CREATE TABLE deletes (id int REFERENCES refs ON DELETE CASCADE)" \
+    "CREATE TABLE sets (id int REFERENCES refs ON DELETE SET NULL)" \
+    "CREATE TABLE updates (id int REFERENCES refs ON UPDATE CASCADE)" \
+    "INSERT INTO deletes VALUES (1)" "INSERT INTO sets VALUES (2)" \
+    "INSERT INTO updates VALUES (3)" \
+    "CREATE VIEW shown AS SELECT * FROM things" "CREATE TABLE heard (what text)" \
+    "CREATE RULE also AS ON INSERT TO heard DO ALSO INSERT INTO things VALUES (NEW.what)" \
+    "CREATE FUNCTION definer() RETURNS void LANGUAGE sql SECURITY DEFINER AS
+        \$\$INSERT INTO things VALUES ('new')\$\$"
+for table in deletes sets updates; do
+    protect $table
+done
+fenced "DELETE FROM refs WHERE id = 1" "DELETE FROM refs WHERE id = 2" \
+    "UPDATE refs SET id = 5 WHERE id = 3" "TRUNCATE refs CASCADE" \
+    "INSERT INTO shown VALUES ('new')" "UPDATE shown SET what = 'new'" "DELETE FROM shown" \
+    "INSERT INTO heard VALUES ('new')" "SELECT definer()" "DO 'BEGIN PERFORM definer(); END'"
+passes "DELETE FROM refs WHERE id = 4"
+sql "BEGIN ISOLATION LEVEL SERIALIZABLE" "DELETE FROM refs WHERE id = 1" "COMMIT"
+refused TN064
+
+t_case "replication is no way past, and install mends what the owner switched off"
+write="INSERT INTO things VALUES ('new')"
+fenced "SET session_replication_role = replica; $write"
+sql "ALTER TABLE things DISABLE TRIGGER USER"
+passes "$write"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+fenced "$write"
+# As pg_restore --disable-triggers leaves it.
+sql "ALTER TABLE things DISABLE TRIGGER ALL" "ALTER TABLE things ENABLE TRIGGER ALL"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+fenced "SET session_replication_role = replica; $write"
+
+t_case "what an older version has installed is replaced"
+old="FOR EACH STATEMENT EXECUTE FUNCTION tenure_fence.check_write('things')"
+sql "CREATE TABLE ages (n int) PARTITION BY RANGE (n)" \
+    "CREATE TABLE age1 PARTITION OF ages FOR VALUES FROM (0) TO (10)" \
+    "CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON ages $old" \
+    "CREATE TRIGGER tenure_fence_row BEFORE INSERT OR UPDATE OR DELETE ON ages
+        FOR EACH ROW EXECUTE FUNCTION tenure_fence.check_write('things')" \
+    "CREATE TABLE era (n int)" "CREATE TABLE epoch (n int)" "ALTER TABLE era INHERIT epoch" \
+    "INSERT INTO era VALUES (1)" \
+    "CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON era $old"
+applied="SET session_replication_role = replica; INSERT INTO ages VALUES (1)"
+passes "UPDATE epoch SET n = 2" "$applied"
+t_run "$tenure" fence install --at "$at"
+t_ends 0
+fenced "UPDATE epoch SET n = 2" "$applied" "TRUNCATE age1" "INSERT INTO age1 VALUES (1)"
+t_check "its triggers are gone" [ "$(value "SELECT count(*) FROM pg_trigger
+    WHERE tgname IN ('tenure_fence', 'tenure_fence_row')")" = 0 ]
+
+t_case "remove takes away what install put there, and nothing else"
+triggers() {
+    value "SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger
+        WHERE NOT tgisinternal ORDER BY 1, 2"
+}
+sql "CREATE FUNCTION mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'" \
+    "CREATE TRIGGER mine AFTER INSERT ON grandchild EXECUTE FUNCTION mine()"
+protect grandchild
+before=$(triggers)
+protect base
+protect base
+t_refute "more than before" [ "$(triggers)" = "$before" ]
+fenced "INSERT INTO base VALUES (2)"
+t_run "$tenure" fence remove --at "$at" --table base
+t_ends 0
+t_check "as before: $(triggers)" [ "$(triggers)" = "$before" ]
+fenced "INSERT INTO child VALUES (2)" "INSERT INTO grandchild VALUES (2)"
+t_run "$tenure" fence remove --at "$at" --table child
+t_ends 0
+passes "INSERT INTO child VALUES (2)" "INSERT INTO late VALUES (2)"
+fenced "INSERT INTO grandchild VALUES (2)"
+for table in low joins own deletes sets updates ages era grandchild; do
+    t_run "$tenure" fence remove --at "$at" --table $table
+    t_ends 0
+done
+passes "INSERT INTO grandchild VALUES (2)" "TRUNCATE parent" "TRUNCATE ages"
+t_check "the trigger of somebody else is left" \
+    [ "$(triggers | grep -v '^\(things\|part[s0-9]*\|own\)|tenure_fence_')" = 'grandchild|mine|O' ]
 
 t_case "what cannot be protected"
 sql "CREATE VIEW seen AS SELECT 1"
@@ -193,6 +368,44 @@ for level in 'read\ committed' 'repeatable\ read' serializable; do
     say "SELECT 'end', count(*) FROM job;"
     t_check "refused" heard 'end|1'
     gone
+done
+
+for level in 'READ COMMITTED' 'REPEATABLE READ' SERIALIZABLE; do
+    t_case "$level: a raise is done although the old holder never stops writing"
+    value "DELETE FROM tenure_fence.fences WHERE resource = 'busy'; DROP TABLE IF EXISTS busy;
+        CREATE TABLE busy (token numeric)" 2>/dev/null
+    t_run "$tenure" fence raise --at "$at" busy 33
+    # There is always a transaction that was admitted: they never end all at once.
+    cat >"$t_dir/busy.sql" <<END
+\\set ms random(5, 40)
+BEGIN ISOLATION LEVEL $level;
+SELECT tenure_fence.admit('busy', 33);
+INSERT INTO busy VALUES (33);
+\\sleep :ms ms
+COMMIT;
+END
+    pgbench -n -c 12 -j 1 -T 120 -f "$t_dir/busy.sql" "$at" >"$t_dir/busy" 2>&1 &
+    busy=$!
+    wrote() { [ "$(value "SELECT count(*) FROM busy")" -ge "$1" ]; }
+    t_check "it writes" until_true 30 wrote 30
+    # Once by the command, whatever the role's default is, and once in SQL.
+    value "ALTER ROLE tenure SET default_transaction_isolation = '$level'"
+    t_run "$tenure" fence raise --at "$at" busy 34 --timeout 10s
+    t_ends 0
+    count=$(value "SELECT count(*) FROM busy")
+    wait $busy
+    t_check "all its clients were refused: $(tail -n 1 "$t_dir/busy")" \
+        [ "$(grep -c 'token 33 is stale' "$t_dir/busy")" -eq 12 ]
+    t_check "nothing was written afterwards" [ "$(value "SELECT count(*) FROM busy")" = "$count" ]
+    sed -i 's/33/34/' "$t_dir/busy.sql"
+    pgbench -n -c 12 -j 1 -T 120 -f "$t_dir/busy.sql" "$at" >"$t_dir/busy" 2>&1 &
+    busy=$!
+    t_check "the next one writes" until_true 30 wrote $((count + 30))
+    sql "SET lock_timeout = '10s'" "BEGIN ISOLATION LEVEL $level" \
+        "SELECT tenure_fence.raise('busy', 35)" "COMMIT"
+    t_check "raised: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    wait $busy
+    value "ALTER ROLE tenure RESET default_transaction_isolation"
 done
 
 t_case "a writer that is paused for too long is cut off by the server"
@@ -302,10 +515,36 @@ t_run "$TENURE_ROOT/tests/harness/postgres" crash "$t_dir/pg"
 t_check "started again" [ "$t_status" -eq 0 ]
 t_check "the token" [ "$(highest "$at" things)" = 1000 ]
 
+t_case "logical replication applies nothing without a token"
+value "ALTER SYSTEM SET wal_level = logical" >/dev/null
+t_run "$TENURE_ROOT/tests/harness/postgres" crash "$t_dir/pg"
+t_check "started again" [ "$t_status" -eq 0 ]
+there=$(echo "$at" | sed 's|///postgres?|///there?|')
+sql "CREATE DATABASE there" "CREATE TABLE copied (n int PRIMARY KEY)"
+t_run psql -XqAt "$there" -c "CREATE TABLE copied (n int PRIMARY KEY)" \
+    -c "CREATE PUBLICATION all_of_it FOR TABLE copied" \
+    -c "SELECT pg_create_logical_replication_slot('slot', 'pgoutput')"
+protect copied
+sql "CREATE SUBSCRIPTION sub CONNECTION 'host=$t_dir/pg dbname=there user=tenure'
+    PUBLICATION all_of_it WITH (create_slot = false, slot_name = slot, copy_data = false)"
+t_check "subscribed: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+psql -XqAt "$there" -c "INSERT INTO copied VALUES (1)"
+t_check "refused" until_true 60 grep -q 'ERROR:  tenure: no token was presented' "$t_dir/pg/log"
+t_check "nothing came" [ "$(value "SELECT count(*) FROM copied")" = 0 ]
+# An owner who wants it replicated says so.
+value "ALTER TABLE copied ENABLE TRIGGER USER"
+came() { [ "$(value "SELECT count(*) FROM copied")" = "$1" ]; }
+t_check "applied" until_true 60 came 1
+sql "INSERT INTO copied VALUES (2)"
+refused TN064
+sql "ALTER SUBSCRIPTION sub DISABLE" "ALTER SUBSCRIPTION sub SET (slot_name = NONE)" \
+    "DROP SUBSCRIPTION sub"
+t_check "dropped: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+
 t_case "removed"
 t_run "$tenure" fence remove --at "$at"
 failed 69 "a table is still protected"
-for table in things parts; do
+for table in things parts copied; do
     t_run "$tenure" fence remove --at "$at" --table $table
     t_ends 0
 done
