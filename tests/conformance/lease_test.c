@@ -182,6 +182,33 @@ CONFORMS(a_dead_holder_makes_way)
     CHECK(next.token > dead.token);
 }
 
+/* A store that noticed them one after the other would need a TTL for each. */
+CONFORMS(dead_waiters_cost_one_ttl_together)
+{
+    enum { DEAD = 12 };
+    struct bed_store *grave = bed_open();
+    struct bed_store *store = bed_open();
+    struct bed_actor holder = bed_actor(store, TTL);
+    struct bed_actor dead[DEAD];
+    tenure_ns ttl = 0;
+
+    if (bed_waiting(store) != TN_ANSWER_QUEUED)
+        return; /* Candidates race for a vacancy. */
+    CHECK_EQ_I64(bed_acquire(&holder, "line/job", true)->answer, TN_ANSWER_GRANTED);
+    for (int i = 0; i < DEAD; i++) {
+        dead[i] = bed_actor(grave, TN_SEC(2));
+        CHECK_EQ_I64(bed_acquire(&dead[i], "line/job", true)->answer, TN_ANSWER_QUEUED);
+    }
+    struct bed_actor next = bed_actor(store, TTL);
+    CHECK_EQ_I64(bed_acquire(&next, "line/job", true)->answer, TN_ANSWER_QUEUED);
+    for (int i = 0; i < DEAD; i++)
+        ttl = bed_renew(&dead[i])->ttl;
+    bed_close(grave);
+    CHECK_EQ_I64(bed_release(&holder, "line/job", holder.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&next, "line/job", ttl + TN_SEC(5)));
+    CHECK(next.token > holder.token);
+}
+
 CONFORMS(a_session_knows_how_many_leases_it_has)
 {
     struct bed_store *store = bed_open();

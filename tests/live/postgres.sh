@@ -132,9 +132,22 @@ leads "$(at bare)"
 leads "$app"
 t_run "$pg_bin/psql" -XAtqc "SELECT * FROM tenure.session" "$app"
 t_check "and reads no table" grep -q "permission denied" "$t_err"
-pg_sql bare "COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean)
-    IS 'tenure schema 9'"
+of_version() {
+    pg_sql bare "COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean)
+        IS 'tenure schema $1'"
+}
+of_version 9
 refuses 69 "of another version" "$app"
+
+t_case "a schema of the version before is brought up to date, and keeps its tokens"
+of_version 3
+pg_sql bare "DROP FUNCTION tenure.evict(bigint[], bigint[])"
+last=$(pg_sql bare "SELECT token FROM tenure.state")
+refuses 69 "of an older version" "$app"
+leads "$(at bare)"
+t_check "the next token" [ "$(pg_sql bare "SELECT token FROM tenure.state")" = $((last + 1)) ]
+t_check "all of it" [ "$(pg_sql bare "SELECT count(*) FROM pg_proc WHERE proname = 'evict'")" = 1 ]
+leads "$app"
 
 t_case "hosts and names"
 refuses 69 "Connection refused" "postgres://x:geheim@127.0.0.1:1/x?sslmode=disable"

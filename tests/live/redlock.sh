@@ -197,6 +197,8 @@ t_run timeout 40 "$tenure" run --store "$five" --ttl 2s --wait 20s rise -- \
     sh -c 'echo $TENURE_TOKEN'
 t_check "$(cat "$t_out") after $last" [ "$(cat "$t_out")" -gt "$last" ]
 
+faults_line "$five"
+
 t_case "ten candidates at once: one leads after the other, without a TTL between"
 for i in 1 2 3 4 5 6 7 8 9 10; do
     "$tenure" run --store "$five" --ttl 20s --wait 60s crowd -- \

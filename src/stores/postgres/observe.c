@@ -1,8 +1,8 @@
 /* observe.c - who is silent, what has changed, and whom to tell.
  *
  * The server has no clock that could be trusted, so each store observes the sessions that stand in
- * its way: those that hold what it waits for or watches, and those that wait before it. A renewal
- * brings their beats along. One that stood still for its TTL, counted here from after the answer
+ * its way: those that hold what it waits for or watches, and all that wait before it. A renewal
+ * brings their beats along. Each that stood still for its TTL, counted here from after the answer
  * that first showed it, is ended by tenure.evict, which compares once more (core/observer.h).
  *
  * What nobody waits for would be left behind by the dead for ever, so now and then a renewal names
@@ -504,22 +504,33 @@ tenure_ns tn_pg_observe_at(const struct tn_pg_store *store)
     return at;
 }
 
+/* All that are due go in one statement. */
 static bool send_evict(struct tn_pg_store *store, tenure_ns now)
 {
-    char num[24], beat[24];
-    const char *values[] = { num, beat };
-    struct tn_pg_seen *due = NULL;
+    struct tn_pg_buf nums = { 0 }, beats = { 0 };
+    bool due = false;
 
     forget_old(store, now);
-    for (struct tn_pg_seen *seen = store->seen; seen != NULL && due == NULL; seen = seen->next)
-        due = now >= evict_at(seen) ? seen : NULL;
-    if (due == NULL)
-        return false;
-    (void)snprintf(num, sizeof num, "%lld", (long long)due->num);
-    (void)snprintf(beat, sizeof beat, "%lld", (long long)due->beat);
-    store->sent_num = due->num;
-    tn_pg_send(store, TN_PG_EVICT, "SELECT * FROM tenure.evict($1::bigint, $2::bigint)", 2, values);
-    return true;
+    for (struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next) {
+        seen->evicting = now >= evict_at(seen);
+        if (!seen->evicting)
+            continue;
+        tn_pg_buf_addf(&nums, "%c%lld", due ? ',' : '{', (long long)seen->num);
+        tn_pg_buf_addf(&beats, "%c%lld", due ? ',' : '{', (long long)seen->beat);
+        due = true;
+    }
+    if (due) {
+        tn_pg_buf_add(&nums, "}", 1);
+        tn_pg_buf_add(&beats, "}", 1);
+    }
+    const char *values[] = { nums.data, beats.data };
+    due = due && !nums.failed && !beats.failed;
+    if (due)
+        tn_pg_send(store, TN_PG_EVICT, "SELECT * FROM tenure.evict($1::bigint[], $2::bigint[])", 2,
+                   values);
+    free(nums.data);
+    free(beats.data);
+    return due;
 }
 
 static bool send_lapse(struct tn_pg_store *store, tenure_ns now)
@@ -618,19 +629,24 @@ bool tn_pg_observe_next(struct tn_pg_store *store, tenure_ns now)
            send_look(store, now) || send_reads(store);
 }
 
+/* num, beat: of those that renewed meanwhile. The others are over. */
 static void hear_evicted(struct tn_pg_store *store, const PGresult *result)
 {
-    struct tn_pg_seen *seen = find_seen(store, store->sent_num);
-
-    if (seen == NULL || PQntuples(result) < 1)
-        return;
-    if (tn_pg_is(result, 0, 0, "alive")) {
-        seen->beat = tn_pg_int(result, 0, 1);
+    for (int row = 0; row < PQntuples(result); row++) {
+        struct tn_pg_seen *seen = find_seen(store, tn_pg_int(result, row, 0));
+        if (seen == NULL)
+            continue;
+        seen->evicting = false;
+        seen->beat = tn_pg_int(result, row, 1);
         seen->since = tn_pg_now(store);
-        return;
     }
-    mark_all(store, seen->num);
-    drop_seen(store, seen->num);
+    for (struct tn_pg_seen *seen = store->seen, *next; seen != NULL; seen = next) {
+        next = seen->next;
+        if (!seen->evicting)
+            continue;
+        mark_all(store, seen->num);
+        drop_seen(store, seen->num);
+    }
     store->look_now = true;
 }
 

@@ -148,6 +148,7 @@ struct tn_pg_seen {
     bool first;         /* We are the first who should end it. */
     bool stray;         /* It stands in nobody's way. */
     bool asked;         /* Its beat was asked for, and not told yet. */
+    bool evicting;      /* It is in the evict statement on its way. */
 };
 
 /* A revoked lease whose holder does not give it back. */
@@ -180,7 +181,6 @@ struct tn_pg_store {
     struct tn_store_req *sent[TN_PG_BATCH]; /* NULL: given up meanwhile. */
     unsigned sent_count;
     struct tn_store_query *sent_list;
-    int64_t sent_num;
     /* observe.c */
     struct tn_pg_own *owns;
     struct tn_pg_watch *watches[TN_PG_BUCKETS];

@@ -1,6 +1,7 @@
 -- schema.sql - what Tenure keeps in PostgreSQL, and every step it takes there.
 --
--- Run once, in one transaction, inside a schema named tenure. Clients call the functions and touch
+-- Run in one transaction, inside a schema named tenure; run again by its owner, it brings an older
+-- version up to date and keeps every lease and token. Clients call the functions and touch
 -- no table: who may use the schema may campaign, and reads nobody's secrets (only hashes of them
 -- are kept). To install it by hand:
 --
@@ -17,13 +18,13 @@
 
 SELECT pg_catalog.pg_advisory_xact_lock(7420, 1);
 
-CREATE TABLE tenure.state (
+CREATE TABLE IF NOT EXISTS tenure.state (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     token bigint NOT NULL                     -- The last one granted. Never lower it, never delete.
 );
-INSERT INTO tenure.state (token) VALUES (0);
+INSERT INTO tenure.state (token) VALUES (0) ON CONFLICT DO NOTHING;
 
-CREATE TABLE tenure.session (
+CREATE TABLE IF NOT EXISTS tenure.session (
     num bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     secret uuid NOT NULL UNIQUE,              -- A hash of it.
     beat bigint NOT NULL,                     -- Rises with every renewal.
@@ -32,7 +33,7 @@ CREATE TABLE tenure.session (
     label bytea NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-CREATE TABLE tenure.lease (
+CREATE TABLE IF NOT EXISTS tenure.lease (
     name text COLLATE "C" PRIMARY KEY,
     token bigint NOT NULL,                    -- Of the present or the last term.
     session bigint,                           -- NULL: free.
@@ -42,29 +43,29 @@ CREATE TABLE tenure.lease (
     queued boolean NOT NULL DEFAULT false,    -- The holder had waited, and may not know yet.
     revoked boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 70);
-CREATE INDEX lease_session ON tenure.lease (session) WHERE session IS NOT NULL;
+CREATE INDEX IF NOT EXISTS lease_session ON tenure.lease (session) WHERE session IS NOT NULL;
 
-CREATE TABLE tenure.waiter (
+CREATE TABLE IF NOT EXISTS tenure.waiter (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL,
     session bigint NOT NULL,
     term uuid NOT NULL,
     UNIQUE (name, session, term)
 );
-CREATE INDEX waiter_name ON tenure.waiter (name, place);
-CREATE INDEX waiter_session ON tenure.waiter (session);
+CREATE INDEX IF NOT EXISTS waiter_name ON tenure.waiter (name, place);
+CREATE INDEX IF NOT EXISTS waiter_session ON tenure.waiter (session);
 
 -- --- Parts of steps ---------------------------------------------------------------------------
 
 -- Where commits are not waited for, ours are: an acknowledged step must outlive a crash.
-CREATE FUNCTION tenure.endure() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION tenure.endure() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
 END $$;
 
-CREATE FUNCTION tenure.enter() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION tenure.enter() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM tenure.endure();
     IF current_setting('transaction_isolation') = 'read committed' THEN
@@ -77,7 +78,7 @@ END $$;
 
 -- What LISTEN tenure hears: kind, token, session, beat, TTL, term, label, name. Kinds: g granted to
 -- a waiter, h held, f free, r revoked.
-CREATE FUNCTION tenure.tell(a_kind text, a_name text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION tenure.tell(a_kind text, a_name text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     l tenure.lease;
     s tenure.session;
@@ -89,7 +90,7 @@ BEGIN
         encode(coalesce(s.label, ''), 'hex'), l.name));
 END $$;
 
-CREATE FUNCTION tenure.grant_to(a_name text, a_session bigint, a_term uuid, a_kind text)
+CREATE OR REPLACE FUNCTION tenure.grant_to(a_name text, a_session bigint, a_term uuid, a_kind text)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     fresh bigint;
@@ -103,7 +104,7 @@ BEGIN
 END $$;
 
 -- The term is over; the first waiter has the next one.
-CREATE FUNCTION tenure.vacate(a_name text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION tenure.vacate(a_name text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     next tenure.waiter;
 BEGIN
@@ -118,18 +119,20 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION tenure.end_session(a_num bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- All at once, so that none of them is granted what another of them held.
+CREATE OR REPLACE FUNCTION tenure.end_sessions(a_nums bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     held text;
 BEGIN
-    DELETE FROM tenure.waiter w WHERE w.session = a_num;
-    DELETE FROM tenure.session s WHERE s.num = a_num;
-    FOR held IN SELECT l.name FROM tenure.lease l WHERE l.session = a_num ORDER BY l.name LOOP
+    DELETE FROM tenure.waiter w WHERE w.session = ANY (a_nums);
+    DELETE FROM tenure.session s WHERE s.num = ANY (a_nums);
+    FOR held IN SELECT l.name FROM tenure.lease l WHERE l.session = ANY (a_nums)
+            ORDER BY l.name LOOP
         PERFORM tenure.vacate(held);
     END LOOP;
 END $$;
 
-CREATE FUNCTION tenure.do_acquire(a_num bigint, a_term uuid, a_name text, a_wait boolean)
+CREATE OR REPLACE FUNCTION tenure.do_acquire(a_num bigint, a_term uuid, a_name text, a_wait boolean)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     l tenure.lease;
@@ -156,7 +159,7 @@ BEGIN
 END $$;
 
 -- Token 0: whatever the term has or waits for.
-CREATE FUNCTION tenure.do_release(a_num bigint, a_term uuid, a_name text, a_token bigint)
+CREATE OR REPLACE FUNCTION tenure.do_release(a_num bigint, a_term uuid, a_name text, a_token bigint)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     l tenure.lease;
@@ -186,7 +189,8 @@ END $$;
 
 -- The holder is told at once and with every renewal. The lease passes on when it is given back, or
 -- when an observer saw the revocation stand for the holder's TTL (tenure.lapse).
-CREATE FUNCTION tenure.do_revoke(a_name text, a_token bigint) RETURNS text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION tenure.do_revoke(a_name text, a_token bigint)
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     l tenure.lease;
 BEGIN
@@ -201,7 +205,7 @@ BEGIN
 END $$;
 
 -- Whoever deletes a lease that is held revokes it: the row stays until the holder has stopped.
-CREATE FUNCTION tenure.keep_held() RETURNS trigger
+CREATE OR REPLACE FUNCTION tenure.keep_held() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM tenure.session s WHERE s.num = OLD.session) THEN
@@ -212,12 +216,14 @@ BEGIN
     RAISE NOTICE 'tenure: % is held, and is revoked instead; its holder stops first', OLD.name;
     RETURN NULL;
 END $$;
+DROP TRIGGER IF EXISTS keep_held ON tenure.lease;
 CREATE TRIGGER keep_held BEFORE DELETE ON tenure.lease
     FOR EACH ROW EXECUTE FUNCTION tenure.keep_held();
 
--- What session a_num should know: its grants above a_known, its revocations, and whom it has to
--- observe - the holder and the waiter before it, wherever it waits.
-CREATE FUNCTION tenure.news(a_num bigint, a_known bigint)
+-- What session a_num should know: its grants above a_known, its revocations, and the sessions that
+-- it has to observe: the holder and all waiters before it, wherever it waits. All of them, and all
+-- the time: however many of them are silent, each has its TTL at the same time as the others.
+CREATE OR REPLACE FUNCTION tenure.news(a_num bigint, a_known bigint)
 RETURNS TABLE (kind text, name text, term uuid, num bigint, token bigint, beat bigint, ttl bigint)
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN l.revoked THEN 'revoked' ELSE 'granted' END,
@@ -225,7 +231,7 @@ LANGUAGE sql STABLE AS $$
         FROM tenure.lease l
         WHERE l.session = a_num AND (l.revoked OR l.queued AND l.token > a_known)
     UNION ALL
-    -- Token 0: the first in line, who ends a silent holder before the others do.
+    -- Token 0: a_num comes right after it, and ends it before the others do.
     SELECT 'beat', NULL, NULL, s.num, min(o.rank), s.beat, s.ttl
         FROM (SELECT l.session,
                 CASE WHEN EXISTS (SELECT 1 FROM tenure.waiter p
@@ -233,10 +239,9 @@ LANGUAGE sql STABLE AS $$
                 FROM tenure.waiter w JOIN tenure.lease l ON l.name = w.name
                 WHERE w.session = a_num
             UNION ALL
-            SELECT b.session, 0
-                FROM tenure.waiter w CROSS JOIN LATERAL (SELECT p.session FROM tenure.waiter p
-                    WHERE p.name = w.name AND p.place < w.place
-                    ORDER BY p.place DESC LIMIT 1) b
+            SELECT p.session,
+                CASE p.place WHEN max(p.place) OVER (PARTITION BY w.place) THEN 0 ELSE 1 END
+                FROM tenure.waiter w JOIN tenure.waiter p ON p.name = w.name AND p.place < w.place
                 WHERE w.session = a_num) o
         JOIN tenure.session s ON s.num = o.session
         WHERE s.num <> a_num
@@ -258,8 +263,8 @@ $$;
 -- --- Steps ------------------------------------------------------------------------------------
 
 -- One operation on one name: acquire, release, revoke or read.
-CREATE FUNCTION tenure.step(a_kind text, a_secret uuid, a_term uuid, a_name text, a_token bigint,
-    a_wait boolean)
+CREATE OR REPLACE FUNCTION tenure.step(a_kind text, a_secret uuid, a_term uuid, a_name text,
+    a_token bigint, a_wait boolean)
 RETURNS TABLE (answer text, held boolean, revoked boolean, token bigint, num bigint, beat bigint,
     ttl bigint, term uuid, label bytea)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -297,7 +302,8 @@ END $$;
 
 -- The first row: ok, stale or gone; with the session, its leases in token, and its TTL. Then news,
 -- and the beats of those sessions of a_nums that still are.
-CREATE FUNCTION tenure.renew(a_secret uuid, a_seq bigint, a_known bigint, a_nums bigint[])
+CREATE OR REPLACE FUNCTION tenure.renew(a_secret uuid, a_seq bigint, a_known bigint,
+    a_nums bigint[])
 RETURNS TABLE (kind text, name text, term uuid, num bigint, token bigint, beat bigint, ttl bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -333,7 +339,7 @@ BEGIN
 END $$;
 
 -- A session that exists is renewed: the first reply was lost.
-CREATE FUNCTION tenure.open(a_secret uuid, a_seq bigint, a_ttl bigint, a_label bytea)
+CREATE OR REPLACE FUNCTION tenure.open(a_secret uuid, a_seq bigint, a_ttl bigint, a_label bytea)
 RETURNS TABLE (kind text, name text, term uuid, num bigint, token bigint, beat bigint, ttl bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -344,7 +350,7 @@ BEGIN
     RETURN QUERY SELECT r.* FROM tenure.renew(a_secret, a_seq, 0, '{}') r;
 END $$;
 
-CREATE FUNCTION tenure.close(a_secret uuid) RETURNS text
+CREATE OR REPLACE FUNCTION tenure.close(a_secret uuid) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me bigint;
@@ -354,13 +360,13 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'gone';
     END IF;
-    PERFORM tenure.end_session(me);
+    PERFORM tenure.end_sessions(ARRAY[me]);
     RETURN 'ok';
 END $$;
 
 -- What a renewal tells beside renewing, for any number of sessions. One row per session that is no
 -- more: gone, with its place in a_secrets.
-CREATE FUNCTION tenure.look(a_secrets uuid[], a_known bigint[], a_nums bigint[])
+CREATE OR REPLACE FUNCTION tenure.look(a_secrets uuid[], a_known bigint[], a_nums bigint[])
 RETURNS TABLE (kind text, name text, term uuid, num bigint, token bigint, beat bigint, ttl bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -372,29 +378,23 @@ BEGIN
         FROM tenure.session s WHERE s.num = ANY (a_nums);
 END $$;
 
--- An observer saw session a_num stand still at a_beat for its TTL. If it still does, it is over.
-CREATE FUNCTION tenure.evict(a_num bigint, a_beat bigint)
-RETURNS TABLE (answer text, beat bigint, ttl bigint)
+-- An observer saw each session of a_nums stand still at its beat of a_beats for its TTL. Those that
+-- still do are over. Returns those that renewed meanwhile.
+CREATE OR REPLACE FUNCTION tenure.evict(a_nums bigint[], a_beats bigint[])
+RETURNS TABLE (num bigint, beat bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
-DECLARE
-    it tenure.session;
 BEGIN
     PERFORM tenure.enter();
-    SELECT s.* INTO it FROM tenure.session s WHERE s.num = a_num FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN QUERY SELECT 'gone', 0::bigint, 0::bigint;
-    ELSIF it.beat <> a_beat THEN
-        RETURN QUERY SELECT 'alive', it.beat, it.ttl;
-    ELSE
-        PERFORM tenure.end_session(a_num);
-        RETURN QUERY SELECT 'evicted', 0::bigint, 0::bigint;
-    END IF;
+    PERFORM 1 FROM tenure.session s WHERE s.num = ANY (a_nums) ORDER BY s.num FOR UPDATE;
+    PERFORM tenure.end_sessions(ARRAY(SELECT s.num FROM unnest(a_nums, a_beats) o (num, beat)
+        JOIN tenure.session s ON s.num = o.num AND s.beat = o.beat));
+    RETURN QUERY SELECT s.num, s.beat FROM tenure.session s WHERE s.num = ANY (a_nums);
 END $$;
 
 -- An observer saw a_token of a_name revoked for its holder's TTL (or, with token 0, that nobody
 -- holds what others wait for): it passes on.
-CREATE FUNCTION tenure.lapse(a_name text, a_token bigint) RETURNS text
+CREATE OR REPLACE FUNCTION tenure.lapse(a_name text, a_token bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l tenure.lease;
@@ -413,7 +413,7 @@ BEGIN
     RETURN 'stale';
 END $$;
 
-CREATE FUNCTION tenure.list(a_prefix text)
+CREATE OR REPLACE FUNCTION tenure.list(a_prefix text)
 RETURNS TABLE (name text, held boolean, revoked boolean, token bigint, num bigint, beat bigint,
     ttl bigint, term uuid, label bytea)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -424,7 +424,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- For names that only a test has used: what nobody holds and nobody waits for.
-CREATE FUNCTION tenure.forget(a_prefix text) RETURNS void
+CREATE OR REPLACE FUNCTION tenure.forget(a_prefix text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM tenure.enter();
@@ -434,4 +434,5 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM tenure.waiter w WHERE w.name = l.name);
 END $$;
 
-COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 3';
+-- Version 3's evict(bigint, bigint) and end_session stay, for its processes that still run.
+COMMENT ON FUNCTION tenure.step(text, uuid, uuid, text, bigint, boolean) IS 'tenure schema 4';

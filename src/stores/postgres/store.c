@@ -18,7 +18,8 @@
 #include "stores/postgres/private.h"
 #include "stores/postgres/schema.h"
 
-#define SCHEMA_COMMENT "tenure schema 3"
+#define SCHEMA_COMMENT "tenure schema 4"
+#define SCHEMA_BEFORE "tenure schema 3" /* Its owner brings it up to date. */
 
 #define VERSION_LEAST 110000
 
@@ -318,7 +319,9 @@ static void say_hello(struct tn_pg_store *store)
         " coalesce(has_schema_privilege(n.oid, 'CREATE'), false),"
         " (SELECT obj_description(p.oid, 'pg_proc') FROM pg_proc p"
         "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), current_database()::text,"
-        " current_setting('server_version'), current_setting('synchronous_commit') = 'off'"
+        " current_setting('server_version'), current_setting('synchronous_commit') = 'off',"
+        " coalesce((SELECT pg_has_role(p.proowner, 'USAGE') FROM pg_proc p"
+        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), false)"
         " FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'tenure'";
 
     tn_pg_send(store, TN_PG_HELLO, sql, 0, NULL);
@@ -329,11 +332,37 @@ static void refuse(struct tn_pg_store *store, int code, const char *why)
     tn_pg_link_fail(&store->work, code, why);
 }
 
+static void send_schema(struct tn_pg_store *store, const char *before)
+{
+    struct tn_pg_buf script = { 0 };
+
+    tn_pg_buf_addf(&script, "%s", before);
+    tn_pg_buf_add(&script, tn_postgres_schema, sizeof tn_postgres_schema - 1);
+    if (script.failed) {
+        refuse(store, TENURE_E_NOMEM, "out of memory");
+    } else {
+        set_job(store, TN_PG_INSTALL);
+        store->stuck_at = tn_pg_now(store) + TN_SEC(10);
+        tn_pg_link_script(&store->work, script.data);
+    }
+    free(script.data);
+}
+
+/* The schema is of the version before this one. */
+static void upgrade(struct tn_pg_store *store, const PGresult *result)
+{
+    if (store->base.how.create && tn_pg_bool(result, 0, 10))
+        send_schema(store, "");
+    else
+        refuse(store, TENURE_E_UNSUPPORTED,
+               "postgres: the schema tenure is of an older version; a candidate that connects as "
+               "its owner brings it up to date");
+}
+
 /* The schema is not there, or not all of it. */
 static void install(struct tn_pg_store *store, const PGresult *result)
 {
     bool there = tn_pg_bool(result, 0, 3);
-    struct tn_pg_buf script = { 0 };
 
     if (!store->base.how.create) {
         refuse(store, TENURE_E_NOT_HELD,
@@ -348,17 +377,7 @@ static void install(struct tn_pg_store *store, const PGresult *result)
                        "GRANT CREATE ON DATABASE, or let its owner run `tenure` once");
         return;
     }
-    if (!there)
-        tn_pg_buf_addf(&script, "CREATE SCHEMA tenure;\n");
-    tn_pg_buf_add(&script, tn_postgres_schema, sizeof tn_postgres_schema - 1);
-    if (script.failed) {
-        refuse(store, TENURE_E_NOMEM, "out of memory");
-    } else {
-        set_job(store, TN_PG_INSTALL);
-        store->stuck_at = tn_pg_now(store) + TN_SEC(10);
-        tn_pg_link_script(&store->work, script.data);
-    }
-    free(script.data);
+    send_schema(store, there ? "" : "CREATE SCHEMA tenure;\n");
 }
 
 /* Our own commits are flushed all the same; those of others that the work makes may not be. */
@@ -393,6 +412,8 @@ static void answer_hello(struct tn_pg_store *store, const PGresult *result)
                "postgres: this user may not use the schema tenure; GRANT USAGE ON SCHEMA tenure");
     else if (PQgetisnull(result, 0, 6))
         install(store, result);
+    else if (tn_pg_is(result, 0, 6, SCHEMA_BEFORE))
+        upgrade(store, result);
     else if (!tn_pg_is(result, 0, 6, SCHEMA_COMMENT))
         refuse(store, TENURE_E_UNSUPPORTED,
                "postgres: the schema tenure is of another version; use the release that made it");
