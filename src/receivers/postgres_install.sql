@@ -290,7 +290,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             NOT EXISTS (SELECT FROM pg_trigger c WHERE c.tgfoid = t.tgfoid AND c.tgname = t.tgname
                 AND c.tgenabled <> 'A')
         FROM pg_trigger t
-        WHERE t.tgfoid = 'tenure_fence.check_write()'::regprocedure AND t.tgparentid = 0
+        WHERE t.tgfoid = 'tenure_fence.check_write()'::regprocedure
+            AND coalesce(to_jsonb(t) ->> 'tgparentid', '0') = '0' -- None before version 13.
 $$;
 
 -- The triggers that there should be when subject is protected for its resource, or for none when

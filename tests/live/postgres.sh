@@ -59,6 +59,40 @@ else
     t_skip "PgBouncer is not installed; install pgbouncer"
 fi
 
+t_case "fences behind PgBouncer: clients share connections, and neither tokens nor locks"
+if command -v pgbouncer >/dev/null; then
+    pooled="$pool/pooled?sslmode=disable"
+    pg_sql pooled "CREATE TABLE orders (token numeric)"
+    t_run "$tenure" fence install --at "$pooled" --table orders --resource orders
+    t_ends 0
+    t_run "$tenure" fence raise --at "$pooled" orders 33
+    t_ends 0
+    # More clients than connections; at the level where a raise once starved.
+    cat >"$t_dir/busy.sql" <<'END'
+\set ms random(5, 40)
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT tenure_fence.admit('orders', 33);
+INSERT INTO orders VALUES (33);
+\sleep :ms ms
+COMMIT;
+END
+    "$pg_bin/pgbench" -n -c 6 -j 1 -T 120 -f "$t_dir/busy.sql" "$pooled" >"$t_dir/busy" 2>&1 &
+    busy=$!
+    wrote() { [ "$(pg_sql pooled "SELECT count(*) FROM orders")" -ge 30 ]; }
+    t_check "the old holder writes" until_true 30 wrote
+    t_run "$pg_bin/psql" -XAtqc "INSERT INTO orders VALUES (0)" "$pooled"
+    t_check "without a token, beside it" grep -q "no token was presented" "$t_err"
+    t_run "$tenure" fence raise --at "$pooled" orders 34 --timeout 10s
+    t_ends 0
+    count=$(pg_sql pooled "SELECT count(*) FROM orders")
+    wait $busy
+    t_check "all its clients were refused: $(tail -n 1 "$t_dir/busy")" \
+        [ "$(grep -c 'token 33 is stale' "$t_dir/busy")" -eq 6 ]
+    t_check "nothing came later" [ "$(pg_sql pooled "SELECT count(*) FROM orders")" = "$count" ]
+else
+    t_skip "PgBouncer is not installed; install pgbouncer"
+fi
+
 # --- Cost -------------------------------------------------------------------------------------
 
 t_case "a thousand elections cost one statement per interval, and waiting for them costs no more"
