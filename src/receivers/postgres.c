@@ -64,8 +64,7 @@ static const struct {
       "there are no fences in this database; 'tenure fence install --at URL' makes them" },
     { "55P03", TENURE_E_UNAVAILABLE,
       "a transaction with an older token keeps the fence for longer than the timeout; end it, or "
-      "set "
-      "idle_in_transaction_session_timeout" },
+      "set idle_in_transaction_session_timeout" },
     { "2BP01", TENURE_E_UNAVAILABLE,
       "a table is still protected; remove that first, with --table" },
     { "23514", TENURE_E_INVALID, NULL },
