@@ -103,6 +103,7 @@ static bool parse_url(const char *url, const struct server *server, struct tn_re
     if (server->port == NULL) {
         text += strncmp(text, "///", 3) == 0 ? 2 : 0;
         redis->place.is_unix = true;
+        redis->place.service = strcmp(server->who, "redis") == 0;
         return text[0] != '\0' && strlen(text) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
                tn_percent_decode(text, strlen(text), redis->place.host);
     }

@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "base/time.h"
 #include "runtime/clock.h"
+#include "runtime/socket_trust.h"
 #include "runtime/tls.h"
 
 /* --- Addresses ------------------------------------------------------------------------------ */
@@ -149,6 +150,21 @@ static int tell(int code, const char *who, const char *host, const char *why,
     return code;
 }
 
+/* A fence at a forged socket would be raised in vain. */
+static bool is_trusted(int fd, const struct tn_place *place, const char *who,
+                       struct tn_text *reterr)
+{
+    char why[300];
+    struct tn_text text;
+
+    tn_text_init(&text, why, sizeof why);
+    if (tn_socket_trust(fd, place->host, place->service ? TN_TRUST_SERVICE : TN_TRUST_OWN, &text) ==
+        0)
+        return true;
+    (void)tell(0, who, place->host, why, reterr);
+    return false;
+}
+
 static int connect_place(const struct tn_place *place, tenure_ns end, const char *who, int *ret_fd,
                          struct tn_text *reterr)
 {
@@ -175,6 +191,10 @@ static int connect_place(const struct tn_place *place, tenure_ns end, const char
     if (fd < 0)
         return tell(errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, who,
                     place->host, strerror(errno), reterr);
+    if (place->is_unix && !is_trusted(fd, place, who, reterr)) {
+        (void)close(fd);
+        return TENURE_E_DENIED;
+    }
     *ret_fd = fd;
     return 0;
 }

@@ -20,6 +20,7 @@ struct tn_place {
     char host[TN_PLACE_MAX]; /* Or the path of a Unix socket. */
     char port[8];
     bool is_unix;
+    bool service; /* Of a Unix socket: the server may run as a user of its own (socket_trust.h). */
 };
 
 /* HOST[:PORT] or [V6][:PORT] of @len bytes; false: it makes no sense. */

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "runtime/socket_trust.h"
 
 enum {
     PAUSE_MS_MIN = 50,
@@ -388,22 +389,17 @@ static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
 /* Whoever made the socket could be anybody who may write to its directory. */
 static bool is_own_peer(struct tn_stream *stream)
 {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
     int fd = -1;
-    char why[120];
+    char why[300];
+    struct tn_text text;
 
     if (!stream->own_peer || !stream->at.local)
         return true;
-    if (uv_fileno(&stream->link->uv.handle, &fd) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0) {
-        fail(stream, TENURE_E_DENIED, "cannot tell whose server this is");
-        return false;
-    }
-    if (peer.uid == geteuid() || peer.uid == 0)
+    tn_text_init(&text, why, sizeof why);
+    if (uv_fileno(&stream->link->uv.handle, &fd) == 0 &&
+        tn_socket_trust(fd, stream->at.host, TN_TRUST_OWN, &text) == 0)
         return true;
-    (void)snprintf(why, sizeof why, "the server runs as another user (uid %u)", (unsigned)peer.uid);
-    fail(stream, TENURE_E_DENIED, why);
+    fail(stream, TENURE_E_DENIED, why[0] != '\0' ? why : "cannot tell whose server this is");
     return false;
 }
 
