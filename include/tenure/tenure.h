@@ -167,8 +167,9 @@ struct tenure_campaign {
     tenure_ns grace; /* For this election; 0: that of the session. */
     unsigned flags;  /* enum tenure_campaign_flags. */
     const char *const
-        *fences; /* URL#RESOURCE, NULL behind the last: raised before WON. NULL: there is no fence;
-                    then make sure that a late write does no harm. */
+        *fences; /* URL#RESOURCE, NULL behind the last: raised before WON. One that is not there is
+                    not made: each grant is REFUSED. NULL: there is no fence; then make sure that a
+                    late write does no harm. */
 };
 
 /* Campaign for @name, term after term, until tenure_resign or tenure_leave. @campaign may be NULL;

@@ -25,12 +25,16 @@ static const char about[] =
     "  show [RESOURCE]         the highest token seen\n"
     "  write TOKEN             replaces the file at --at by standard input, in one step with "
     "admit\n"
-    "  install, remove         makes the table --table refuse writes without the token of\n"
-    "                          --resource, and takes that away\n"
+    "  install                 makes the fence where there is none yet; with --table and "
+    "--resource\n"
+    "                          makes that table refuse writes without the resource's token\n"
+    "  remove                  takes that away\n"
     "At file:PATH there is no RESOURCE: the path is it.\n";
 
 static const char after[] =
     "Examples:\n"
+    "  tenure fence install --at sqlite:shop.db\n"
+    "      first, if there is no shop.db: no other action makes a database\n"
     "  ./report.sh | tenure fence write --at file:report.txt \"$TENURE_TOKEN\"\n"
     "      the file is replaced, unless a later holder exists: then exit status 80\n"
     "  tenure fence raise --at sqlite:shop.db orders \"$TENURE_TOKEN\" || exit\n"
@@ -390,6 +394,12 @@ static int print_install(const struct request *request)
     return TN_EXIT_OK;
 }
 
+/* Writing a file makes it, as a shell's > does; a fence alone is made by asking for it. */
+static bool makes_file(const struct request *request)
+{
+    return request->action == WRITE || (request->action == INSTALL && request->table == NULL);
+}
+
 int tn_cli_fence(int argc, char **argv)
 {
     struct request request = { .timeout = TN_SEC(5) };
@@ -406,7 +416,7 @@ int tn_cli_fence(int argc, char **argv)
         return status;
     struct tn_fence_options options = { .timeout = request.timeout,
                                         .read_only = request.action == SHOW,
-                                        .existing = request.action >= INSTALL };
+                                        .create = makes_file(&request) };
     tn_text_init(&error, buf, sizeof buf);
     int rc = tn_fence_target_open(request.url, &options, &target, &error);
     if (rc < 0)

@@ -6,6 +6,7 @@
 #include "gate/gate.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/name.h"
 #include "base/time.h"
@@ -60,10 +61,17 @@ static int serve(const struct tn_gate_options *options)
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;
 
+    bool is_new = access(options->fences, F_OK) != 0;
     tn_text_init(&error, buf, sizeof buf);
     int rc = tn_gate_open(options, &gate, &error);
     if (rc < 0)
         return fail(rc, buf);
+    /* A path that is misspelt would forget all tokens silently. */
+    if (is_new) {
+        error.len = 0;
+        tn_cli_quote(&error, options->fences);
+        (void)tn_cli_fail(0, "gate", "%s is new: no token is known yet", buf);
+    }
     printf("listening on port %d\n", tn_gate_port(gate));
     (void)fflush(stdout);
     tn_gate_run(gate);

@@ -29,6 +29,9 @@
 #include "receivers/spec.h"
 #include "runner/guardian.h"
 
+/* How long a fence may take to be looked at before the first grant. */
+#define FENCE_PROBE TN_SEC(2)
+
 static const char about[] = "Campaigns for NAME and runs the command while it leads. The whole "
                             "process tree of the command is\n"
                             "gone before anyone else can lead, whatever happens to this process. "
@@ -114,6 +117,15 @@ static void hear_lost(struct run *run, const struct tenure_event *event)
 
 static void leave(struct run *run, int status);
 
+/* The exit status for a fence that asking again does not mend. */
+static int fail_fence(int code, const char *why)
+{
+    return tn_cli_fail(code == TENURE_E_DENIED    ? TN_EXIT_DENIED
+                       : code == TENURE_E_DAMAGED ? TN_EXIT_UNAVAILABLE
+                                                  : TN_EXIT_USAGE,
+                       "run", "--fence: %s", why);
+}
+
 /* A fence that never went up and will not, such as one that does not let us in, is a mistake and
  * ends it; any other one is asked again with the next grant, and that is said once. */
 static void hear_refused(struct run *run, const struct tenure_event *event)
@@ -126,10 +138,7 @@ static void hear_refused(struct run *run, const struct tenure_event *event)
     run->barred = fence;
     run->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
     if (fence && !run->led && tn_error_is_final(code))
-        leave(run, tn_cli_fail(code == TENURE_E_DENIED    ? TN_EXIT_DENIED
-                               : code == TENURE_E_DAMAGED ? TN_EXIT_UNAVAILABLE
-                                                          : TN_EXIT_USAGE,
-                               "run", "--fence: %s", event->detail));
+        leave(run, fail_fence(code, event->detail));
     else
         tn_cli_refused_print("run", run->name, event, fence ? "; trying again" : "");
 }
@@ -422,6 +431,18 @@ static int read_fence(struct run *run)
     return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "%s: %s", origin, buf) : -1;
 }
 
+/* Before the first grant, so that a fence that is misspelt costs no token. One that is away is left
+ * to the campaign, which asks again. */
+static int probe_fence(const struct run *run)
+{
+    char buf[TENURE_ERROR_TEXT];
+    struct tn_text text;
+
+    tn_text_init(&text, buf, sizeof buf);
+    int rc = has_fence(run) ? tn_fence_spec_probe(run->fence, FENCE_PROBE, &text) : 0;
+    return tn_error_is_final(rc) ? fail_fence(rc, buf) : -1;
+}
+
 static int start_campaign(struct run *run)
 {
     const char *const fences[] = { has_fence(run) ? run->fence : NULL, NULL };
@@ -454,6 +475,8 @@ int tn_cli_run(int argc, char **argv)
     status = tn_campaign_open(&run.campaign, "run", run.name, &words);
     if (status < 0)
         status = tn_campaign_signals(&run.campaign, true);
+    if (status < 0)
+        status = probe_fence(&run);
     if (status < 0)
         status = start_campaign(&run);
     if (status < 0)

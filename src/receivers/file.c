@@ -482,12 +482,24 @@ struct place {
     tenure_ns timeout;
 };
 
+/* The file, or its fence, must be there. */
+static int find_files(const struct guard *guard)
+{
+    struct stat st;
+
+    if (lstat(guard->fence_path, &st) == 0 || (errno == ENOENT && lstat(guard->path, &st) == 0))
+        return 0;
+    return tn_fence_refuse_missing(guard->path, errno, guard->reterr);
+}
+
 static int open_place(const char *path, const struct tn_fence_options *options, void **ret_self,
                       struct tn_text *reterr)
 {
     struct guard guard = { .reterr = reterr };
 
     int rc = name_files(&guard, path);
+    if (rc == 0 && !options->create)
+        rc = find_files(&guard);
     if (rc < 0)
         return rc;
     struct place *place = malloc(sizeof *place);
@@ -530,6 +542,30 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
     return rc;
 }
 
+static int probe(void *self, struct tn_text *reterr)
+{
+    const struct place *place = self;
+
+    return tn_fence_folder_check(place->path, reterr);
+}
+
+/* An empty fence, at which no token was seen. */
+static int install(void *self, const char *table, const char *resource, struct tn_text *reterr)
+{
+    const struct place *place = self;
+    struct guard guard = { .fd = -1, .reterr = reterr };
+
+    (void)table;
+    TN_ASSERT(resource == NULL);
+    int rc = name_files(&guard, place->path);
+    if (rc == 0)
+        rc = enter(&guard, place->timeout);
+    if (rc == 0 && sync_folder(&guard) != 0)
+        rc = refuse(&guard, guard.folder);
+    leave(&guard);
+    return rc;
+}
+
 static int write_data(void *self, uint64_t token, const void *data, size_t len, bool appends,
                       uint64_t *ret_highest, struct tn_text *reterr)
 {
@@ -549,5 +585,7 @@ const struct tn_fence_ops tn_fence_file_ops = {
     .raise = raise_fence,
     .show = show,
     .list = list,
+    .probe = probe,
     .write = write_data,
+    .install = install,
 };

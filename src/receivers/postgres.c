@@ -58,9 +58,9 @@ static const struct {
     { "42P01", TENURE_E_INVALID, NULL },
     { "42809", TENURE_E_INVALID, NULL },
     { "42602", TENURE_E_INVALID, NULL },
-    { "3F000", TENURE_E_UNAVAILABLE,
+    { "3F000", TENURE_E_DAMAGED,
       "there are no fences in this database; 'tenure fence install --at URL' makes them" },
-    { "42883", TENURE_E_UNAVAILABLE,
+    { "42883", TENURE_E_DAMAGED,
       "there are no fences in this database; 'tenure fence install --at URL' makes them" },
     { "55P03", TENURE_E_UNAVAILABLE,
       "a transaction with an older token keeps the fence for longer than the timeout; end it, or "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "receivers/target.h"
 
 /* The URL alone, to be freed by the caller, or NULL; *@ret_resource is NULL when there is none. */
@@ -29,8 +30,9 @@ int tn_fence_spec_check(const char *spec, struct tn_text *reterr)
     return rc;
 }
 
-int tn_fence_spec_raise(const char *spec, uint64_t token, tenure_ns timeout, uint64_t *ret_highest,
-                        struct tn_text *reterr)
+/* Open the fence of @spec, and raise it unless @token is 0. */
+static int use(const char *spec, uint64_t token, tenure_ns timeout, uint64_t *ret_highest,
+               struct tn_text *reterr)
 {
     struct tn_fence_options options = { .timeout = timeout };
     struct tn_fence_target *target = NULL;
@@ -41,8 +43,21 @@ int tn_fence_spec_raise(const char *spec, uint64_t token, tenure_ns timeout, uin
         return TENURE_E_NOMEM;
     int rc = tn_fence_target_open(url, &options, &target, reterr);
     if (rc == 0)
-        rc = tn_fence_target_raise(target, resource, token, ret_highest, reterr);
+        rc = token > 0 ? tn_fence_target_raise(target, resource, token, ret_highest, reterr)
+                       : tn_fence_target_probe(target, resource, reterr);
     tn_fence_target_close(target);
     free(url);
     return rc;
+}
+
+int tn_fence_spec_probe(const char *spec, tenure_ns timeout, struct tn_text *reterr)
+{
+    return use(spec, 0, timeout, NULL, reterr);
+}
+
+int tn_fence_spec_raise(const char *spec, uint64_t token, tenure_ns timeout, uint64_t *ret_highest,
+                        struct tn_text *reterr)
+{
+    TN_ASSERT(token > 0);
+    return use(spec, token, timeout, ret_highest, reterr);
 }

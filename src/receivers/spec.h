@@ -12,6 +12,11 @@
 /* Whether @spec names a fence that this build knows; opens nothing. */
 TENURE_MUST_USE int tn_fence_spec_check(const char *spec, struct tn_text *reterr);
 
+/* Whether it can be raised, as far as that shows without raising it: it is there, it answers, and
+ * we are let in. Blocks up to @timeout. What asking again does not mend is tn_error_is_final. */
+TENURE_MUST_USE int tn_fence_spec_probe(const char *spec, tenure_ns timeout,
+                                        struct tn_text *reterr);
+
 /* Raise it to @token; *@ret_highest is set on 0 and TENURE_E_STALE. Blocks up to @timeout. */
 TENURE_MUST_USE int tn_fence_spec_raise(const char *spec, uint64_t token, tenure_ns timeout,
                                         uint64_t *ret_highest, struct tn_text *reterr);

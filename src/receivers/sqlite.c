@@ -58,6 +58,11 @@ int tn_fence_sqlite_code(int rc)
     }
 }
 
+int tn_fence_sqlite_prepare(sqlite3 *db)
+{
+    return tn_fence_sqlite_code(sqlite3_exec(db, create_table, NULL, NULL, NULL));
+}
+
 /* --- What a connection has presented -------------------------------------------------------- */
 
 struct mark {

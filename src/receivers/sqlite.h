@@ -15,6 +15,9 @@ int tn_fence_sqlite_code(int rc);
 TENURE_MUST_USE int tn_fence_sqlite_raise(struct sqlite3 *db, const char *resource, uint64_t token,
                                           uint64_t *ret_highest);
 
+/* Make the table of fences, if it is not there. */
+TENURE_MUST_USE int tn_fence_sqlite_prepare(struct sqlite3 *db);
+
 /* All fences of the database, by resource. */
 TENURE_MUST_USE int tn_fence_sqlite_list(struct sqlite3 *db, tn_fence_each each, void *arg);
 

@@ -27,7 +27,7 @@
 #define STORE_APPLICATION 0x746e7572 /* "tnur", of stores/sqlite.c */
 
 struct file {
-    sqlite3 *db; /* NULL: there is no file, and only looking was asked for. */
+    sqlite3 *db;
     char path[PATH_MAX];
 };
 
@@ -50,8 +50,9 @@ static int tell(const struct file *file, int code, struct tn_text *reterr)
     return code;
 }
 
-/* Returns 1 when there is no file. */
-static int check_file(const char *path, bool read_only, struct tn_text *reterr)
+/* Returns 1 when there is no file, and it is to be made. */
+static int check_file(const char *path, const struct tn_fence_options *options,
+                      struct tn_text *reterr)
 {
     const char *why;
     struct stat st;
@@ -60,9 +61,11 @@ static int check_file(const char *path, bool read_only, struct tn_text *reterr)
         return tn_fence_refuse(TENURE_E_INVALID, path, "the path is too long; at most 480 bytes",
                                reterr);
     int rc = tn_sole_file(path, &st, &why);
+    if (rc == TENURE_E_NOT_HELD)
+        return options->create ? 1 : tn_fence_refuse_missing(path, ENOENT, reterr);
     if (rc < 0)
-        return rc == TENURE_E_NOT_HELD ? 1 : tn_fence_refuse(rc, path, why, reterr);
-    if (faccessat(AT_FDCWD, path, read_only ? R_OK : R_OK | W_OK, AT_EACCESS) != 0)
+        return tn_fence_refuse(rc, path, why, reterr);
+    if (faccessat(AT_FDCWD, path, options->read_only ? R_OK : R_OK | W_OK, AT_EACCESS) != 0)
         return tn_fence_refuse_errno(path, errno, reterr);
     return 0;
 }
@@ -109,9 +112,7 @@ static int open_file(const char *path, const struct tn_fence_options *options, v
     const char *vfs = tn_sqlite_vfs();
     char full[PATH_MAX];
 
-    int missing = check_file(path, options->read_only, reterr);
-    if (missing == 1 && options->existing)
-        missing = tn_fence_refuse_errno(path, ENOENT, reterr);
+    int missing = check_file(path, options, reterr);
     if (missing < 0)
         return missing;
     struct file *file = calloc(1, sizeof *file);
@@ -121,8 +122,6 @@ static int open_file(const char *path, const struct tn_fence_options *options, v
     }
     (void)snprintf(file->path, sizeof file->path, "%s", path);
     *ret_self = file;
-    if (missing == 1 && options->read_only)
-        return 0;
     /* SQLITE_OPEN_NOFOLLOW would refuse links on the way to the file, which are nobody's harm. */
     if (missing == 0 && realpath(path, full) == NULL)
         (void)snprintf(full, sizeof full, "%s", path);
@@ -133,7 +132,7 @@ static int open_file(const char *path, const struct tn_fence_options *options, v
     int rc = vfs != NULL ? sqlite3_open_v2(missing == 1 ? path : full, &file->db, flags, vfs)
                          : SQLITE_NOMEM;
     if (rc == SQLITE_CANTOPEN && file->db != NULL && sqlite3_system_errno(file->db) != 0)
-        rc = tn_fence_refuse_errno(path, sqlite3_system_errno(file->db), reterr);
+        rc = tn_fence_refuse_missing(path, sqlite3_system_errno(file->db), reterr);
     else if (rc == SQLITE_OK && (rc = configure(file->db, options)) == SQLITE_OK)
         return 0;
     else
@@ -154,10 +153,6 @@ static int show(void *self, const char *resource, uint64_t *ret_highest, struct 
 {
     struct file *file = self;
 
-    if (file->db == NULL) {
-        *ret_highest = 0;
-        return 0;
-    }
     return tell(file, tenure_fence_sqlite_highest(file->db, resource, ret_highest), reterr);
 }
 
@@ -165,17 +160,23 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
 {
     struct file *file = self;
 
-    return file->db == NULL ? 0 : tell(file, tn_fence_sqlite_list(file->db, each, arg), reterr);
+    return tell(file, tn_fence_sqlite_list(file->db, each, arg), reterr);
+}
+
+/* SQLite makes a journal beside the file. */
+static int probe(void *self, struct tn_text *reterr)
+{
+    const struct file *file = self;
+
+    return tn_fence_folder_check(file->path, reterr);
 }
 
 static int install(void *self, const char *table, const char *resource, struct tn_text *reterr)
 {
     struct file *file = self;
 
-    if (table == NULL) {
-        tn_text_add(reterr, "--table and --resource are missing: which table is to be protected");
-        return TENURE_E_INVALID;
-    }
+    if (table == NULL)
+        return tell(file, tn_fence_sqlite_prepare(file->db), reterr);
     int rc = tenure_fence_sqlite_install(file->db, table, resource);
     if (rc == TENURE_E_INVALID)
         return tn_fence_refuse(rc, table, "no such table, or one that cannot be protected", reterr);
@@ -202,6 +203,7 @@ const struct tn_fence_ops tn_fence_sqlite_ops = {
     .raise = raise_fence,
     .show = show,
     .list = list,
+    .probe = probe,
     .install = install,
     .remove = remove_trigger,
 };

@@ -2,11 +2,16 @@
  *
  * Happy path: the scheme is found in the table, the receiver opened, and each call is passed on
  * when its resource and token make sense. Bad input never reaches a receiver. */
+#define _GNU_SOURCE /* AT_EACCESS */
 #include "receivers/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/name.h"
@@ -43,6 +48,31 @@ int tn_fence_refuse_errno(const char *place, int error, struct tn_text *reterr)
     else if (error == ENOMEM)
         code = TENURE_E_NOMEM;
     return tn_fence_refuse(code, place, strerror(error), reterr);
+}
+
+int tn_fence_refuse_missing(const char *place, int error, struct tn_text *reterr)
+{
+    char why[200];
+
+    if (error != ENOENT && error != ENOTDIR)
+        return tn_fence_refuse_errno(place, error, reterr);
+    (void)snprintf(why, sizeof why,
+                   "%s; check the path, or make it with 'tenure fence install --at URL'",
+                   strerror(error));
+    return tn_fence_refuse(TENURE_E_DAMAGED, place, why, reterr);
+}
+
+int tn_fence_folder_check(const char *path, struct tn_text *reterr)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
+
+    (void)snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - path + 1) : 1,
+                   slash != NULL ? path : ".");
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+        return 0;
+    return errno == EROFS ? tn_fence_refuse(TENURE_E_DAMAGED, folder, strerror(EROFS), reterr)
+                          : tn_fence_refuse_missing(folder, errno, reterr);
 }
 
 /* --- Opening -------------------------------------------------------------------------------- */
@@ -200,6 +230,15 @@ int tn_fence_target_show(struct tn_fence_target *target, const char *resource,
     return target->ops->show(target->self, resource, ret_highest, reterr);
 }
 
+int tn_fence_target_probe(struct tn_fence_target *target, const char *resource,
+                          struct tn_text *reterr)
+{
+    uint64_t highest;
+
+    int rc = tn_fence_target_show(target, resource, &highest, reterr);
+    return rc == 0 && target->ops->probe != NULL ? target->ops->probe(target->self, reterr) : rc;
+}
+
 int tn_fence_target_list(struct tn_fence_target *target, tn_fence_each each, void *arg,
                          struct tn_text *reterr)
 {
@@ -230,6 +269,8 @@ int tn_fence_target_install(struct tn_fence_target *target, const char *table, c
     if (target->ops->install == NULL)
         return refuse_unsupported(target, "has nothing to install", reterr);
     int rc = table != NULL ? check_resource(target->ops, resource, reterr) : 0;
+    if (rc == 0 && table != NULL && target->ops->single)
+        return refuse_unsupported(target, "has no tables", reterr);
     if (rc < 0)
         return rc;
     TN_ASSERT(table != NULL || resource == NULL);

@@ -17,7 +17,8 @@
  * TENURE_E_DENIED      not permitted;
  * TENURE_E_UNAVAILABLE not reachable, busy for too long, full: nothing happened;
  * TENURE_E_TIMEOUT     it may have happened: ask again;
- * TENURE_E_DAMAGED     the receiver holds something else than fences; TENURE_E_NOMEM. */
+ * TENURE_E_DAMAGED     there is no fence, or something else in its place: asking again does not
+ *                      help before somebody has installed it, or mended the URL; TENURE_E_NOMEM. */
 #ifndef TN_RECEIVERS_TARGET_H
 #define TN_RECEIVERS_TARGET_H
 
@@ -36,8 +37,9 @@ typedef void (*tn_fence_each)(void *arg, const char *resource, uint64_t token);
 
 struct tn_fence_options {
     tenure_ns timeout; /* How long to wait for others and for the network; 0: 5 s. */
-    bool read_only;    /* Only show: make nothing that is missing. */
-    bool existing;     /* A missing file is an error. */
+    bool read_only;    /* Only show. */
+    bool create;       /* Make a file that is missing; otherwise that is an error, so that a path
+                        * that is misspelt does not become a fence that protects nothing. */
 };
 
 /* Whether @url names a receiver; *@ret_single: with one fence only, which the URL names. Then
@@ -49,8 +51,7 @@ TENURE_MUST_USE int tn_fence_url_check(const char *url, bool *ret_single, struct
 TENURE_MUST_USE int tn_fence_resource_check(const char *url, const char *resource,
                                             struct tn_text *reterr);
 
-/* The result is closed by tn_fence_target_close. A file that is missing is made by the first
- * admission; its folder is not. */
+/* The result is closed by tn_fence_target_close. */
 TENURE_MUST_USE int tn_fence_target_open(const char *url, const struct tn_fence_options *options,
                                          struct tn_fence_target **ret_target,
                                          struct tn_text *reterr);
@@ -62,6 +63,10 @@ void tn_fence_target_close(struct tn_fence_target *target);
  * admission that is not in one step with its effect protects nothing. */
 TENURE_MUST_USE int tn_fence_target_raise(struct tn_fence_target *target, const char *resource,
                                           uint64_t token, uint64_t *ret_highest,
+                                          struct tn_text *reterr);
+
+/* Whether a raise can succeed, as far as that shows without one. Changes nothing. */
+TENURE_MUST_USE int tn_fence_target_probe(struct tn_fence_target *target, const char *resource,
                                           struct tn_text *reterr);
 
 /* 0 when there was none. */
@@ -107,6 +112,8 @@ struct tn_fence_ops {
                  struct tn_text *reterr);
     int (*show)(void *self, const char *resource, uint64_t *ret_highest, struct tn_text *reterr);
     int (*list)(void *self, tn_fence_each each, void *arg, struct tn_text *reterr);
+    /* What show does not tell about a raise; NULL: nothing. */
+    int (*probe)(void *self, struct tn_text *reterr);
     /* NULL where it makes no sense. */
     int (*write)(void *self, uint64_t token, const void *data, size_t len, bool append,
                  uint64_t *ret_highest, struct tn_text *reterr);
@@ -133,5 +140,12 @@ int tn_fence_refuse(int code, const char *place, const char *why, struct tn_text
 
 /* The same for an errno. */
 int tn_fence_refuse_errno(const char *place, int error, struct tn_text *reterr);
+
+/* The same for a file that could not be found, or its folder: what is permanent is
+ * TENURE_E_DAMAGED. */
+int tn_fence_refuse_missing(const char *place, int error, struct tn_text *reterr);
+
+/* Whether files can be made in the folder of @path, as a raise does. */
+TENURE_MUST_USE int tn_fence_folder_check(const char *path, struct tn_text *reterr);
 
 #endif

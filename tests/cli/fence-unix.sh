@@ -39,7 +39,10 @@ refused() {
     t_run timeout 60 "$tenure" run --store "sqlite:$t_dir/store.db" --fence "unix:$2#orders" \
         orders -- true
     failed 77 "$1"
+    t_run "$tenure" status orders --json --store "sqlite:$t_dir/store.db"
+    t_check "no token was granted" grep -q '"token":0,' "$t_out"
 }
+"$tenure" status orders --store "sqlite:$t_dir/store.db" >/dev/null
 
 t_case "our own daemon is believed"
 mkdir "$t_dir/own"

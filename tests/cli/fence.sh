@@ -15,15 +15,18 @@ export GCOV_ERROR_FILE=/dev/null
 . "$TENURE_ROOT/tests/harness/fence.sh"
 
 kind=sqlite at=sqlite:$t_dir/app.db resource=orders
+"$tenure" fence install --at "$at"
 check_contract
 kind=file at=file:$t_dir/data resource=
+"$tenure" fence install --at "$at"
 check_contract
 
 t_case "show lists all fences of a database"
-t_run "$tenure" fence show --at "sqlite:$t_dir/none.db"
+t_run "$tenure" fence install --at "sqlite:$t_dir/two.db"
+t_ends 0
+t_run "$tenure" fence show --at "sqlite:$t_dir/two.db"
 t_ends 0
 t_refute "none" [ -s "$t_out" ]
-t_check "looking makes no file" [ ! -e "$t_dir/none.db" ]
 for resource in b/two a~one; do
     "$tenure" fence raise --at "sqlite:$t_dir/two.db" $resource 7
 done
@@ -80,6 +83,7 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 cp "$t_dir/two.db" "$t_dir/theirs/t.db"
 chmod 400 "$t_dir/theirs/t.db"
+: >"$t_dir/theirs/f"
 chmod 555 "$t_dir/theirs"
 # shellcheck disable=SC2086 # Words are meant to be split.
 {
@@ -219,6 +223,7 @@ t_ends 0
 unset TENURE_FENCE
 t_run "$tenure" run quiet --fence none -- true
 t_ends 0
+"$tenure" fence install --at "file:$t_dir/fenced"
 t_run "$tenure" run quiet --fence "file:$t_dir/fenced" -- true
 t_ends 0
 t_run "$tenure" run quiet -- echo done
@@ -236,6 +241,32 @@ TENURE_FENCE=nonsense t_run "$tenure" run quiet -- true
 failed 64 "TENURE_FENCE: "
 TENURE_FENCE=none
 export TENURE_FENCE
+
+# block FILE HEADING: the first example below it.
+block() {
+    awk -v h="$2" '$0 == h { on = 1 } on && /^```/ { if (seen) exit; seen = 1; next } seen' "$1"
+}
+
+t_case "the examples of the documents"
+mkdir "$t_dir/docs" "$t_dir/docs/build"
+ln -s "$tenure" "$t_dir/docs/tenure"
+ln -s "$tenure" "$t_dir/docs/build/tenure"
+for stub in report.sh sync leader; do
+    printf '#!/bin/sh\necho "$TENURE_TOKEN"\n' >"$t_dir/docs/$stub"
+    chmod +x "$t_dir/docs/$stub"
+done
+block "$TENURE_ROOT/docs/fencing.md" "## From a shell" >"$t_dir/docs/shell"
+t_check "found" grep -q "fence write" "$t_dir/docs/shell"
+t_run env TENURE_TOKEN=7 sh -c 'cd "$1" && PATH=$1:$PATH sh -e shell' sh "$t_dir/docs"
+t_ends 0
+t_prints "orders: highest token 7"
+t_check "the report" [ "$(cat "$t_dir/docs/report.txt")" = 7 ]
+rm "$t_dir/docs/shop.db"
+sed -n 's/^\$ \(.*tenure .*fence.*\)/\1/p' "$TENURE_ROOT/README.md" >"$t_dir/docs/readme"
+t_check "two" [ "$(wc -l <"$t_dir/docs/readme")" -eq 2 ]
+t_run sh -c 'cd "$1" && sh -e readme' sh "$t_dir/docs"
+t_ends 0
+t_check "raised" [ "$(highest "sqlite:$t_dir/docs/shop.db" orders)" = "$(cat "$t_out")" ]
 
 t_case "help with examples"
 t_run "$tenure" help fence

@@ -43,6 +43,7 @@ gate() {
     gate=http://127.0.0.1:$(sed 's/[^0-9]//g' "$t_dir/said")
 }
 gate --upstream "$server" --fences "$t_dir/gate.db" --timeout 5s
+t_check "a new file is told" grep -q "gate.db' is new: no token is known yet" "$t_dir/gate.err"
 
 # send METHOD PATH [CURL OPTION]...: $code, and the answer in $t_dir/body.
 send() {
@@ -199,6 +200,7 @@ wait $gate_pid
 t_check "ends with 0" [ $? -eq 0 ]
 gate --upstream "$server" --fences "$t_dir/gate.db" --timeout 1s
 t_check "the tokens are there" [ "$(highest "$gate" job)" = 41 ]
+t_refute "nothing is new" grep -q "is new" "$t_dir/gate.err"
 t_check "all of them" [ "$(highest "$gate" orders)" = 34 ]
 curl -s -m 20 -o "$t_dir/held" -w '%{http_code}' -X POST -d old -H 'Fence-Token: 41' \
     "$gate/job/hold" >"$t_dir/held.code" &

@@ -22,6 +22,9 @@ static void set_up(void)
     (void)snprintf(path, sizeof path, "%s/journal", folder);
     (void)snprintf(beside, sizeof beside, "%s.fence", path);
     (void)snprintf(url, sizeof url, "file:%s", path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    (void)close(fd);
 }
 
 static void tear_down(void)
@@ -141,6 +144,23 @@ TEST(leaving_while_the_fence_goes_up)
 TEST(closing_while_the_fence_goes_up)
 {
     leave_while_raising(true);
+}
+
+TEST(a_fence_that_is_missing_is_not_made)
+{
+    struct listener *one = listener_new();
+
+    set_up();
+    CHECK_EQ_I64(unlink(path), 0);
+    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    struct tenure_election *election = campaign_fenced(tenure, one);
+    CHECK(listener_waits(one, TENURE_REFUSED, 1));
+    CHECK_EQ_I64(listener_last(one, TENURE_REFUSED).reason, TENURE_REASON_FENCE);
+    CHECK_EQ_U64(tenure_token(election), 0);
+    CHECK_EQ_U64(listener_count(one, TENURE_WON), 0);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+    CHECK(access(beside, F_OK) != 0);
+    tear_down();
 }
 
 TEST(a_fence_that_is_none_is_refused)

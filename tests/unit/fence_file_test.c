@@ -279,6 +279,10 @@ TEST(a_fence_is_raised_by_its_url)
 
     fresh();
     (void)snprintf(url, sizeof url, "file:%s", path);
+    /* A path that is misspelt does not become a fence. */
+    CHECK_EQ_I64(raise_at(url, NULL, 7), TENURE_E_DAMAGED);
+    CHECK(access(fence, F_OK) != 0);
+    CHECK_EQ_I64(replace(6, "a"), 0);
     CHECK_EQ_I64(raise_at(url, NULL, 7), 0);
     CHECK_EQ_I64(raise_at(url, "", 8), 0);
     CHECK_EQ_I64(raise_at(url, NULL, 7), TENURE_E_STALE);

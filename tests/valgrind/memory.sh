@@ -86,8 +86,11 @@ done
 verb 75 elect --wait 100ms other
 
 t_case "the fence"
+verb 69 fence admit --at "sqlite:$t_dir/fence.db" orders 7
+verb 0 fence install --at "sqlite:$t_dir/fence.db"
 verb 0 fence admit --at "sqlite:$t_dir/fence.db" orders 7
 verb 80 fence admit --at "sqlite:$t_dir/fence.db" orders 6
+verb 0 fence install --at "file:$t_dir/file"
 verb 0 fence raise --at "file:$t_dir/file" 7
 verb 0 fence show --at "sqlite:$t_dir/fence.db" --json
 
