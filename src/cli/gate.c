@@ -15,9 +15,11 @@
 static const char about[] =
     "Stands in front of an HTTP server and forwards only what carries a current token:\n"
     "  Fence-Token: 34      missing 428, malformed or there twice 400, stale 412\n"
-    "The resource is the first segment of the path, or the field Fence-Resource. Requests that "
-    "only\n"
-    "read pass without a token. A higher token is let in when the older requests have ended.\n";
+    "The resource is the first segment of the path, or the field Fence-Resource; a path that "
+    "servers\n"
+    "read in several ways (/a/../b) is 400. GET, HEAD and OPTIONS pass without a token. A higher "
+    "token\n"
+    "is let in when the older requests have ended.\n";
 
 static const char after[] =
     "Examples:\n"

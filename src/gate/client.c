@@ -102,7 +102,7 @@ static bool is_listed(const struct tn_http_head *head, const struct tn_http_slic
 {
     char small[128];
 
-    if (name->len >= sizeof small)
+    if (name->len >= sizeof small || tn_http_is(name, "host"))
         return false;
     for (size_t i = 0; i < name->len; i++) {
         char c = name->bytes[i];
@@ -133,6 +133,17 @@ void tn_gate_copy_fields(struct tn_text *text, const struct tn_http_head *head)
         tn_text_add_bytes(text, field->value.bytes, field->value.len);
         tn_text_add_bytes(text, "\r\n", 2);
     }
+}
+
+bool tn_gate_is_bodiless(const struct tn_http_head *head)
+{
+    static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "DELETE", "TRACE" };
+
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (is_method(head, methods[i]))
+            return true;
+    }
+    return false;
 }
 
 /* --- Answers -------------------------------------------------------------------------------- */
@@ -298,16 +309,26 @@ static unsigned set_resource(struct tn_claim *claim, const char *name, size_t le
     return 0;
 }
 
-/* Of a path that begins with a slash, or is none. */
-static unsigned set_from_path(struct tn_claim *claim, const struct tn_http_slice *path,
+/* The first segment. The server must come to the same one, so a path that could be read in another
+ * way is refused, and is never mended: what was judged goes on as it is. */
+static unsigned set_from_path(struct tn_client *client, const struct tn_http_slice *path,
                               const char **ret_why)
 {
+    struct tn_claim *claim = &client->claim;
     size_t end = 1;
 
+    *ret_why = tn_http_path_check(path);
+    if (*ret_why != NULL)
+        return 400;
     while (end < path->len && path->bytes[end] != '/' && path->bytes[end] != '?')
         end++;
-    bool is_path = path->len > 0 && path->bytes[0] == '/';
-    return set_resource(claim, path->bytes + 1, is_path ? end - 1 : 0, ret_why);
+    unsigned status = set_resource(claim, path->bytes + 1, end - 1, ret_why);
+    if (status == 0 && tn_gate_has_alike(client->gate->fences, claim->resource, claim->len)) {
+        *ret_why = "the first segment differs from another resource only in the case of letters or "
+                   "in dots at its end, and servers may take both for one";
+        status = 400;
+    }
+    return status;
 }
 
 static unsigned read_claim(struct tn_client *client, const struct tn_http_slice *path,
@@ -321,7 +342,7 @@ static unsigned read_claim(struct tn_client *client, const struct tn_http_slice 
     if (options->resource != NULL) {
         status = set_resource(claim, options->resource, strlen(options->resource), ret_why);
     } else if (options->by == TN_GATE_BY_PATH) {
-        status = set_from_path(claim, path, ret_why);
+        status = set_from_path(client, path, ret_why);
     } else {
         const struct tn_http_slice *value = field_of(head, "fence-resource", &count);
         *ret_why = "the field Fence-Resource is needed, once";
@@ -545,9 +566,56 @@ static void serve_own(struct tn_client *client, const char *rest, size_t len)
 
 /* --- Requests ------------------------------------------------------------------------------- */
 
+/* Whether a field has a name of this list, in whatever case, or one that a server may take for it;
+ * with @exact the names themselves do not count. */
+static bool has_field(const struct tn_http_head *head, const char *const *names, bool exact)
+{
+    for (size_t i = 0; i < head->count; i++) {
+        for (size_t k = 0; names[k] != NULL; k++) {
+            if (tn_http_alike(&head->fields[i].name, names[k]) &&
+                !(exact && tn_http_is(&head->fields[i].name, names[k])))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Anything else may write, and needs a token; and so does a request that asks the server to take it
+ * for another method. */
 static bool is_read(const struct tn_http_head *head)
 {
-    return is_method(head, "GET") || is_method(head, "HEAD") || is_method(head, "OPTIONS");
+    static const char *const overrides[] = { "x-http-method-override", "x-http-method",
+                                             "x-method-override", NULL };
+
+    return (is_method(head, "GET") || is_method(head, "HEAD") || is_method(head, "OPTIONS")) &&
+           !has_field(head, overrides, false);
+}
+
+/* What is not forwarded, with any token: requests that the server could read in another way than
+ * the gate. 0, or the status to refuse with; then *@ret_why. */
+static unsigned check_form(const struct tn_http_head *head, const char **ret_why)
+{
+    static const char *const mistaken[] = {
+        "content-length", "transfer-encoding", "connection",  "host",           "expect",
+        "upgrade",        "trailer",           "fence-token", "fence-resource", NULL
+    };
+    unsigned hosts;
+
+    (void)field_of(head, "host", &hosts);
+    *ret_why = "CONNECT is not forwarded";
+    if (is_method(head, "CONNECT"))
+        return 405;
+    *ret_why = "the field Host is needed, once";
+    if (hosts != 1)
+        return 400;
+    *ret_why = "a field's name has an underscore, and servers may take it for another field";
+    if (has_field(head, mistaken, true))
+        return 400;
+    *ret_why = "this method must come without a body";
+    return tn_gate_is_bodiless(head) &&
+                   (head->body == TN_HTTP_CHUNKED || (head->has_length && head->length > 0))
+               ? 400
+               : 0;
 }
 
 /* One that is whole, in the gate's head. */
@@ -557,6 +625,7 @@ static void serve(struct tn_client *client)
     const struct tn_gate *gate = client->gate;
     const struct tn_http_slice *target = &gate->head.target;
     const char *why = NULL;
+    unsigned status;
 
     client->keep_alive = gate->head.keep_alive;
     client->to_head = is_method(&gate->head, "HEAD");
@@ -568,11 +637,14 @@ static void serve(struct tn_client *client)
         serve_own(client, target->bytes + sizeof own - 1, target->len - (sizeof own - 1));
     } else if (gate->options.upstream == NULL) {
         refuse(client, 404, "this gate has no server behind it");
+    } else if ((status = check_form(&gate->head, &why)) != 0) {
+        client->keep_alive = false; /* It may disagree with us on what comes next, too. */
+        refuse(client, status, why);
     } else if (is_read(&gate->head) && !gate->options.all) {
         if (!ask_server(client))
             refuse(client, 502, no_server);
     } else {
-        unsigned status = read_claim(client, target, &why);
+        status = read_claim(client, target, &why);
         if (status != 0)
             refuse(client, status, why);
         else

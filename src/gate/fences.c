@@ -35,6 +35,20 @@ struct tn_gate_fences {
 
 /* --- The table ------------------------------------------------------------------------------ */
 
+/* Names that are alike have the same letters, in whatever case, and any dots behind them; they lie
+ * in the same bucket. */
+static char fold(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static size_t folded_len(const char *resource, size_t len)
+{
+    while (len > 0 && resource[len - 1] == '.')
+        len--;
+    return len;
+}
+
 /* Names come from outside, but each costs a write to the disk before it is kept: a chain that
  * somebody makes long on purpose is bounded by FENCES_MAX. */
 static struct tn_gate_fence **bucket_of(struct tn_gate_fences *fences, const char *resource,
@@ -42,8 +56,9 @@ static struct tn_gate_fence **bucket_of(struct tn_gate_fences *fences, const cha
 {
     uint64_t hash = 14695981039346656037u;
 
+    len = folded_len(resource, len);
     for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)resource[i]) * 1099511628211u;
+        hash = (hash ^ (unsigned char)fold(resource[i])) * 1099511628211u;
     return &fences->buckets[(hash ^ hash >> 32) % BUCKETS];
 }
 
@@ -55,6 +70,25 @@ static struct tn_gate_fence *find(struct tn_gate_fences *fences, const char *res
             return fence;
     }
     return NULL;
+}
+
+bool tn_gate_has_alike(struct tn_gate_fences *fences, const char *resource, size_t len)
+{
+    size_t folded = folded_len(resource, len);
+    const struct tn_gate_fence *fence = *bucket_of(fences, resource, len);
+
+    for (; fence != NULL; fence = fence->next) {
+        size_t i = 0;
+
+        if (folded_len(fence->resource, fence->len) != folded ||
+            (fence->len == len && memcmp(fence->resource, resource, len) == 0))
+            continue;
+        while (i < folded && fold(fence->resource[i]) == fold(resource[i]))
+            i++;
+        if (i == folded)
+            return true;
+    }
+    return false;
 }
 
 static struct tn_gate_fence *add(struct tn_gate_fences *fences, const char *resource, size_t len,

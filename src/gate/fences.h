@@ -41,6 +41,10 @@ TENURE_MUST_USE int tn_gate_admit(struct tn_gate_fences *fences, const char *res
                                   uint64_t token, struct tn_gate_fence **ret_fence,
                                   uint64_t *ret_highest);
 
+/* Whether there is a fence of another resource whose name differs only in the case of letters or in
+ * dots at its end: some servers take both for one. */
+bool tn_gate_has_alike(struct tn_gate_fences *fences, const char *resource, size_t len);
+
 /* Whether nothing older than @token is in flight. */
 bool tn_gate_is_clear(const struct tn_gate_fence *fence, uint64_t token);
 

@@ -4,7 +4,9 @@
  *     Fence-Resource: orders    the resource, where it is not taken from the path
  *
  * Requests that only read (GET, HEAD, OPTIONS) pass unless asked otherwise. A request is read whole
- * before it is forwarded, the answer before it is given back.
+ * before it is forwarded, the answer before it is given back. What another server could read in
+ * another way is refused: a path with something to resolve (wire/http_path.c), framing that is not
+ * plain (wire/http.c), a body where none belongs (client.c, check_form).
  *
  * Its own endpoints, which are never forwarded:
  *     PUT /.tenure/fence/RESOURCE  raise to Fence-Token; 200 only when nothing older is in flight

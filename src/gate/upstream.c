@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "gate/inner.h"
 
-enum { IDLE_MAX = 256 };
+enum { IDLE_MAX = 256, SWITCHING = 101 };
 
 struct tn_upstream {
     struct tn_link link; /* First. */
@@ -103,8 +103,10 @@ static void read_answer(struct tn_upstream *upstream, bool over)
     int64_t len;
 
     while ((len = tn_http_read(link->in, link->in_len, client->to_head, head)) > 0 &&
-           head->status < 200)
+           head->status < 200 && head->status != SWITCHING)
         tn_link_take(link, (size_t)len);
+    if (len > 0 && head->status == SWITCHING)
+        len = TENURE_E_INVALID; /* Nobody has asked for another protocol. */
     if (len == 0 && !over)
         return;
     int rc = len > 0 ? tn_gate_body(link, head, (size_t)len, TN_GATE_ANSWER_MAX, &upstream->body)
@@ -272,10 +274,14 @@ static bool build(struct tn_upstream *upstream, const struct tn_client *client)
     if (room == NULL)
         return false;
     tn_text_init(&text, room, size);
-    tn_text_add_bytes(&text, head->method.bytes, head->method.len + 1 + head->target.len);
+    tn_text_add_bytes(&text, head->method.bytes, head->method.len);
+    tn_text_add(&text, " ");
+    tn_text_add_bytes(&text, head->target.bytes, head->target.len);
     tn_text_add(&text, " HTTP/1.1\r\n");
     tn_gate_copy_fields(&text, head);
-    tn_text_addf(&text, "Content-Length: %zu\r\nVia: 1.1 tenure\r\n\r\n", client->body.len);
+    if (!tn_gate_is_bodiless(head))
+        tn_text_addf(&text, "Content-Length: %zu\r\n", client->body.len);
+    tn_text_add(&text, "Via: 1.1 tenure\r\n\r\n");
     tn_text_add_bytes(&text, client->link.in + client->head_len, client->body.len);
     TN_ASSERT(!tn_text_truncated(&text));
     upstream->link.out_len += text.len;

@@ -34,6 +34,18 @@ bool tn_http_is(const struct tn_http_slice *slice, const char *text)
     return true;
 }
 
+bool tn_http_alike(const struct tn_http_slice *slice, const char *text)
+{
+    if (slice->len != strlen(text))
+        return false;
+    for (size_t i = 0; i < slice->len; i++) {
+        char c = slice->bytes[i] == '_' ? '-' : lower(slice->bytes[i]);
+        if (c != text[i])
+            return false;
+    }
+    return true;
+}
+
 static struct tn_http_slice trim(const char *bytes, size_t len)
 {
     while (len > 0 && (bytes[0] == ' ' || bytes[0] == '\t')) {
@@ -130,9 +142,11 @@ static bool read_length(const struct tn_http_slice *value, uint64_t *ret_length)
 }
 
 /* The fields that say where the body ends (RFC 9112, 6.3) and whether the connection does. Two
- * lengths, or a length and chunks, are refused. */
+ * lengths, or a length and chunks, are refused; and so are chunks in HTTP/1.0, which has none: a
+ * server of that version would take them for the next message. */
 static bool read_framing(struct tn_http_head *head)
 {
+    bool has_chunks = head->keep_alive; /* As the version alone says: HTTP/1.1. */
     bool has_coding = false;
 
     head->has_length = false;
@@ -144,7 +158,7 @@ static bool read_framing(struct tn_http_head *head)
                 return false;
             head->has_length = true;
         } else if (tn_http_is(&field->name, "transfer-encoding")) {
-            if (has_coding || !tn_http_is(&field->value, "chunked"))
+            if (has_coding || !has_chunks || !tn_http_is(&field->value, "chunked"))
                 return false;
             has_coding = true;
         } else if (tn_http_is(&field->name, "connection") && tn_http_has(&field->value, "close")) {

@@ -51,8 +51,16 @@ TENURE_MUST_USE int64_t tn_http_read(const char *bytes, size_t len, bool to_head
 TENURE_MUST_USE int64_t tn_http_read_request(const char *bytes, size_t len,
                                              struct tn_http_head *ret_head);
 
+/* Whether the path of @target (up to its '?') is one that every server reads in the same way:
+ * segments of plain characters, with nothing to resolve, to decode twice or to strip. Returns NULL,
+ * or what is wrong with it, for people. */
+const char *tn_http_path_check(const struct tn_http_slice *target);
+
 /* Whether @slice is @text, in whatever case; @text in small letters. */
 bool tn_http_is(const struct tn_http_slice *slice, const char *text);
+
+/* The same, with '_' for '-': CGI and what follows it make one name of both. */
+bool tn_http_alike(const struct tn_http_slice *slice, const char *text);
 
 /* Whether the list of words in @slice, separated by commas, has @text. */
 bool tn_http_has(const struct tn_http_slice *slice, const char *text);

@@ -151,7 +151,132 @@ raw 'POST /a HTTP/1.1\r\nFence-Token: 5\r\nContent-Length: 16777217\r\n\r\n'
 gives 413
 reached 0
 
+t_case "a path that servers read in several ways is refused, and moves no fence"
+: >"$log"
+send POST /orders/7 -d x -H 'Fence-Token: 34'
+gives 201
+paths='/free/../orders/7 /free/%2e%2e/orders/7 /free/%2E./orders/7 /free/..%2forders/7
+    /free/..%5corders/7 /free/.. /free/. /free/./orders //orders/7 /free//orders/7 /free/%2Forders
+    /free/\..\orders/7 /free\..\orders/7 /free/%00/orders /free/%0d%0aorders /free/..;/orders/7
+    /free;x/orders /free/x;y=1 /free/%3b/orders /free/%252e%252e/orders /free/%c0%ae%c0%ae/orders
+    /free/%c0%af/orders /free/%e0%80%af /free/%f5%80%80%80 /free/%ff /free/%ed%a0%80 /free/%c3
+    /free/%zz /free/%2 /free/% /free/..%20/orders /free/... /free/%20/x /free/x#y /free#/../orders
+    /%6frders/7 /orders%2f7 /free/%6frders /../orders/7 /free/<x> /free/"x" /free/x|y /free/^
+    http://orders/free/x https://free/orders //free/orders *'
+set -f
+for bad in $paths; do
+    set +f
+    raw "POST $(echo "$bad" | sed 's/\\/\\\\/g; s/%/%%/g') HTTP/1.1\r\nHost: g\r\n$(
+    )Fence-Token: 33\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    t_check "$bad is 400, not $code" [ "$code" = 400 ]
+    t_check "$bad: one line says why" grep -q '^{"error":"..*"}$' "$t_dir/body"
+done
+set +f
+reached 1
+t_check "no fence was made: $("$tenure" fence show --at "$gate")" \
+    [ "$(highest "$gate" free)" = 0 ]
+
+t_case "a path in its usual form passes as it is"
+: >"$log"
+for good in /orders /orders/ /orders/7 '/orders/a%20b/%c3%a4/x=1,2&(3)' \
+    '/orders/7?x=/../y;z&%2e%2e' \
+    /orders/.hidden/..x/x.. "/orders/~a_b-c:d@e!f\$g*h+i"; do
+    send POST "$good" --path-as-is -H 'Fence-Token: 34'
+    gives 201
+    t_check "$good" grep -qxF "POST $good 34 " "$log"
+done
+reached 7
+
+t_case "spellings that some servers take for the same are not two resources"
+: >"$log"
+for bad in /Orders/7 /ORDERS /orders./7 /orders../7 /OrderS.; do
+    send POST "$bad" --path-as-is -d x -H 'Fence-Token: 33'
+    gives 400
+    t_check "why" grep -q "differs from another resource only in" "$t_dir/body"
+done
+reached 0
+
+t_case "a read has no body: what another reads as a second request goes nowhere"
+: >"$log"
+inner='POST /orders/7 HTTP/1.1\r\nHost: g\r\nFence-Token: 1\r\nContent-Length: 3\r\n\r\nold'
+for method in GET HEAD OPTIONS DELETE TRACE; do
+    for token in '' 'Fence-Token: 34\r\n'; do
+        raw "$method /orders HTTP/1.1\r\nHost: g\r\n${token}Content-Length: 74\r\n\r\n$inner"
+        t_check "$method with a body is 400, not $code" [ "$code" = 400 ]
+        raw "$method /orders HTTP/1.1\r\nHost: g\r\n${token}Transfer-Encoding: chunked\r\n\r\n$(
+        )4a\r\n$inner\r\n0\r\n\r\n"
+        t_check "$method in chunks is 400, not $code" [ "$code" = 400 ]
+    done
+done
+reached 0
+raw 'GET /orders HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+gives 201
+reached 1
+
+t_case "framing that two servers read in two ways is refused"
+: >"$log"
+post='POST /row HTTP/1.1\r\nHost: g\r\nFence-Token: 5\r\nConnection: close\r\n'
+for bad in 'Content-Length: 1\r\nContent-Length: 2\r\n\r\nab' \
+    'Content-Length: 1, 1\r\n\r\na' 'Content-Length: +1\r\n\r\na' 'Content-Length: 0x1\r\n\r\na' \
+    'Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n' \
+    'Transfer-Encoding: identity\r\n\r\n' 'Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n' \
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n' \
+    'Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n' 'Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n' \
+    'Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n' 'X: a\r\n b\r\n\r\n' 'X: a\n\r\n' \
+    'X: a\rContent-Length: 1\r\n\r\na' ' X: a\r\n\r\n' 'X\r\n\r\n' ': a\r\n\r\n' \
+    'Transfer-Encoding: chunked\r\n\r\n0x1\r\na\r\n0\r\n\r\n' \
+    'Transfer-Encoding: chunked\r\n\r\n-1\r\na\r\n0\r\n\r\n' \
+    'Transfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n' \
+    'Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n' \
+    'Content_Length: 1\r\n\r\n' 'Transfer_Encoding: chunked\r\n\r\n' 'Fence_Token: 1\r\n\r\n' \
+    'Host: h\r\n\r\n'; do
+    raw "$post$bad"
+    t_check "$bad is 400, not $code" [ "$code" = 400 ]
+done
+old='POST /row HTTP/1.0\r\nHost: g\r\nFence-Token: 5\r\n'
+for bad in 'POST /row HTTP/1.1\r\nFence-Token: 5\r\n\r\n' \
+    "${old}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"; do
+    raw "$bad"
+    t_check "$bad is 400, not $code" [ "$code" = 400 ]
+done
+raw 'CONNECT /row HTTP/1.1\r\nHost: g\r\nFence-Token: 5\r\nConnection: close\r\n\r\n'
+gives 405
+raw 'CONNECT g:80 HTTP/1.1\r\nHost: g\r\nFence-Token: 5\r\nConnection: close\r\n\r\n'
+gives 400
+reached 0
+
+t_case "what the gate reads goes on in the gate's own words"
+raw "${post}Transfer-Encoding: chunked\r\nUpgrade: h2c\r\nExpect: 100-continue\r\n\r\n$(
+)1;ext=x\r\na\r\n0\r\nFence-Token: 1\r\nContent-Length: 7\r\n\r\n"
+t_check "done, perhaps behind a 100: $(cat "$t_dir/body")" grep -q '^HTTP/1.1 201' "$t_dir/body"
+t_check "one request: $(cat "$log")" [ "$(cat "$log")" = "POST /row 5 a" ]
+send POST /row/switch -d x -H 'Fence-Token: 5'
+gives 504
+
+t_case "only GET, HEAD and OPTIONS are reads, and only as they are"
+: >"$log"
+for method in get Get head options POST PUT PATCH DELETE TRACE PROPFIND MKCOL LINK; do
+    raw "$method /orders HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    t_check "$method without a token is 428, not $code" [ "$code" = 428 ]
+done
+for field in X-HTTP-Method-Override X-HTTP-Method X-Method-Override x_http_method_override; do
+    raw "GET /orders HTTP/1.1\r\nHost: g\r\n$field: DELETE\r\nConnection: close\r\n\r\n"
+    t_check "$field without a token is 428, not $code" [ "$code" = 428 ]
+    raw "GET /orders HTTP/1.1\r\nHost: g\r\n$field: DELETE\r\nFence-Token: 33\r\n$(
+    )Connection: close\r\n\r\n"
+    t_check "$field with a stale one is 412, not $code" [ "$code" = 412 ]
+done
+reached 0
+for method in GET HEAD OPTIONS; do
+    raw "$method /orders HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n"
+    t_check "$method is let through: $code" [ "${code%?}" = 20 ]
+done
+reached 3
+
 t_case "fields of one connection go no further"
+: >"$log"
+raw "${one}Connection: close, Host\r\n\r\na"
+gives 201
 raw "${one}Connection: close, Fence-Token\r\n\r\na"
 gives 201
 t_check "the server saw no token" grep -qx 'POST /row - a' "$log"
@@ -245,6 +370,31 @@ failed 69 "unable to open database file"
 t_run "$tenure" help gate
 t_ends 0
 
+# The example of the document, at addresses of ours.
+t_case "the example of docs/fencing.md"
+kill -TERM $gate_pid
+wait $gate_pid
+port=$(t_ports 1)
+awk '$0 == "## HTTP" { on = 1 } on && /^```/ { if (seen) exit; seen = 1; next } seen' \
+    "$TENURE_ROOT/docs/fencing.md" | sed "s|http://127.0.0.1:8081|$server|; s|:7423|:$port|
+    s|/var/lib/tenure|$t_dir/example.d|; s|^tenure gate |&--listen 127.0.0.1:$port |" \
+    >"$t_dir/example"
+t_check "three lines" [ "$(wc -l <"$t_dir/example")" -eq 3 ]
+printf '#!/bin/sh\necho "$TENURE_TOKEN"\n' >"$t_dir/leader"
+chmod +x "$t_dir/leader"
+ln -s "$tenure" "$t_dir/tenure"
+mkdir "$t_dir/example.d"
+: >"$log"
+(cd "$t_dir" && PATH=$t_dir:$PATH && eval "exec $(sed -n 1p example)") >"$t_dir/said" 2>&1 &
+gate_pid=$!
+pids="$pids $gate_pid"
+t_check "a gate" until_true 10 grep -q "listening on port" "$t_dir/said"
+(cd "$t_dir" && PATH=$t_dir:$PATH && eval "$(sed -n 2p example)") >"$t_dir/token" 2>"$t_dir/err"
+t_check "leads: $(cat "$t_dir/err")" [ -s "$t_dir/token" ]
+TENURE_TOKEN=$(cat "$t_dir/token")
+t_check "done" [ "$(eval "$(sed -n 3p "$t_dir/example")" 2>/dev/null)" = "done" ]
+t_check "with the token: $(cat "$log")" grep -qx "POST /orders/7 $TENURE_TOKEN \.\.\." "$log"
+
 # nginx in front of the server, the gate beside it.
 t_case "nginx asks the gate"
 kill -TERM $gate_pid
@@ -273,6 +423,26 @@ else
     send POST /shop/1 -d x -H 'Fence-Token: 8'
     gives 201
     reached 2
+    : >"$log"
+    for bad in /loose/../shop/1 /loose/%2e%2e/shop/1 /loose/..%2fshop/1 /loose//shop/1 /loose/./x \
+        '/loose/..;/shop/1' '/loose/\..\shop/1' /loose/%252e%252e/shop/1 /Shop/1; do
+        send POST "$bad" --path-as-is -d x -H 'Fence-Token: 7'
+        gives 400
+    done
+    t_check "a client cannot name the path" [ "$(curl -s -o /dev/null -w '%{http_code}' -m 20 \
+        -X POST -d x -H 'Fence-Token: 7' -H 'X-Original-URI: /other/1' "$gate/shop/1")" = 412 ]
+    raw 'POST http://loose/shop/1 HTTP/1.1\r\nHost: free\r\nFence-Token: 7\r\n'"$(
+    )"'Content-Length: 1\r\nConnection: close\r\n\r\nx'
+    gives 412
+    raw 'POST /loose#/../shop/1 HTTP/1.1\r\nHost: g\r\nFence-Token: 7\r\n'"$(
+    )"'Content-Length: 1\r\nConnection: close\r\n\r\nx'
+    gives 400
+    raw "GET /shop HTTP/1.1\r\nHost: g\r\nContent-Length: 74\r\nConnection: close\r\n\r\n$inner"
+    gives 428
+    reached 0
+    send POST '/shop/a%20b?x=%2e' -d x -H 'Fence-Token: 8'
+    gives 201
+    t_check "sent on as it was judged" grep -qx 'POST /shop/a%20b?x=%2e 8 x' "$log"
 fi
 
 t_done

@@ -1,8 +1,9 @@
 /* http_fuzz.c - whatever is said, a head ends in one place, and so do chunks.
  *
  * The first byte says how the rest is cut into pieces. A head must not end in any piece that is
- * shorter than where it ends; its fields must lie inside it. Chunks read piece by piece must give
- * the same content as read at once. */
+ * shorter than where it ends; its fields must lie inside it. A path that is good must give a server
+ * nothing to resolve, merge, cut off or decode again. Chunks read piece by piece must give the same
+ * content as read at once. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,33 @@ static int64_t read_head(enum kind kind, const char *bytes, size_t size, struct 
                            : tn_http_read(bytes, size, kind == ANSWER_TO_HEAD, head);
 }
 
+/* Decoded once, as a server does. */
+static void check_path(const struct tn_http_slice *target)
+{
+    char path[TN_HTTP_HEAD_MAX + 2];
+    size_t len = 0;
+
+    if (tn_http_path_check(target) != NULL)
+        return;
+    for (size_t i = 0; i < target->len && target->bytes[i] != '?'; i++) {
+        char digits[3] = { 0 };
+        TN_ASSERT(target->bytes[i] != '/' || i + 1 == target->len || target->bytes[i + 1] != '/');
+        if (target->bytes[i] != '%') {
+            path[len++] = target->bytes[i];
+            continue;
+        }
+        TN_ASSERT(i + 2 < target->len);
+        memcpy(digits, target->bytes + i + 1, 2);
+        path[len++] = (char)strtoul(digits, NULL, 16);
+        i += 2;
+    }
+    TN_ASSERT(len > 0 && path[0] == '/' && memchr(path, '\0', len) == NULL);
+    path[len] = '/';
+    path[len + 1] = '\0';
+    TN_ASSERT(strpbrk(path, "%;\\?#\r\n") == NULL);
+    TN_ASSERT(strstr(path, "/./") == NULL && strstr(path, "/../") == NULL);
+}
+
 static void check_head(enum kind kind, const char *bytes, size_t size)
 {
     static struct tn_http_head head;
@@ -29,6 +57,8 @@ static void check_head(enum kind kind, const char *bytes, size_t size)
     if (len <= 0)
         return;
     TN_ASSERT(kind != REQUEST || head.body != TN_HTTP_UNTIL_CLOSE);
+    if (kind == REQUEST)
+        check_path(&head.target);
     for (size_t i = 0; i < head.count; i++) {
         TN_ASSERT(head.fields[i].name.bytes >= bytes);
         TN_ASSERT(head.fields[i].value.bytes + head.fields[i].value.len <= bytes + len);

@@ -5,7 +5,8 @@
  * Each request becomes a line "METHOD PATH TOKEN BODY" in LOG, written when the work is done. The
  * last segment of the path says how: hold (not before the file LOG.go is there), chunked, close
  * (the end of the answer is the end of the connection), broken (no answer), garbage (none that is
- * HTTP).
+ * HTTP), switch (another protocol, which nobody asked for).
+ * A GET has no body here, as in many small servers: whatever follows its head is the next request.
  * Requests are read as the gate writes them; this is no server for anybody else. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -69,6 +70,9 @@ static bool reply(int fd, const char *path, const char *method)
                "3;x=y\r\ndon\r\n2\r\ne\n\r\n0\r\nTrailer: t\r\n\r\n";
     else if (ends_with(path, "/close"))
         text = "HTTP/1.0 200 OK\r\n\r\ndone\n";
+    else if (ends_with(path, "/switch"))
+        text = "HTTP/1.1 101 Switching Protocols\r\n\r\n"
+               "HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\ndone\n";
     else if (ends_with(path, "/garbage"))
         text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\ndone\n";
     else if (ends_with(path, "/broken"))
@@ -99,6 +103,8 @@ static bool serve_one(int fd, char *in, size_t *len)
         return false;
     if (sscanf(in, "%15s %511s", method, path) != 2 || head + body >= INPUT)
         return false;
+    if (strcmp(method, "GET") == 0)
+        body = 0;
     while (*len < head + body) {
         ssize_t got = read(fd, in + *len, INPUT - 1 - *len);
         if (got <= 0)

@@ -87,10 +87,66 @@ TEST(what_is_no_request_is_refused)
         "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         "POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: identity\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding : chunked\r\n\r\n",
+        "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK_EQ_I64(tn_http_read_request(bad[i], strlen(bad[i]), &head), TENURE_E_INVALID);
+}
+
+static const char *path_check(const char *target)
+{
+    return tn_http_path_check(&(struct tn_http_slice) { target, strlen(target) });
+}
+
+TEST(a_path_that_all_servers_read_alike_is_good)
+{
+    static const char *const good[] = { "/",
+                                        "/?",
+                                        "/orders",
+                                        "/orders/",
+                                        "/orders/7?x=/../%2e%2e;y\\z",
+                                        "/a%20b/x",
+                                        "/%20b/x%20",
+                                        "/%c3%a4/%e2%82%ac/%f0%9f%98%80",
+                                        "/%ee%80%80/%f4%8f%bf%bf/%ed%9f%bf",
+                                        "/.a/..a/a../a.",
+                                        "/!$&'()*+,=:@-._~",
+                                        "/%22%3c%3e%5e%60%7b%7c%7d" };
+
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        CHECK_STR(path_check(good[i]) != NULL ? path_check(good[i]) : "", "");
+}
+
+TEST(a_path_that_servers_read_differently_is_refused)
+{
+    static const char *const bad[] = {
+        "",          "x",       "*",         "?",          "http://h/x",    "/a/../b",
+        "/a/./b",    "/..",     "/.",        "//",         "//a",           "/a//b",
+        "/a//",      "/...",    "/a/.%20/b", "/%20/a",     "/a/%2e%2e/b",   "/a/.%2E/b",
+        "/a/..%2fb", "/a%2Fb",  "/a%5cb",    "/a\\..\\b",  "/a/..;/b",      "/a;b",
+        "/a%3Bb",    "/a%00b",  "/a%0a",     "/a%7f",      "/a%252e",       "/a%3f",
+        "/a%23",     "/a#b",    "/a?b#c",    "/%61",       "/a%",           "/a%4",
+        "/a%4g",     "/%c0%ae", "/%c0%af",   "/%e0%80%af", "/%f0%80%80%af", "/%c3",
+        "/%c3/a",    "/%c3%20", "/%80",      "/%ed%a0%80", "/%f4%90%80%80", "/%f5%80%80%80",
+        "/%ff",      "/a\"b",   "/a<b",      "/a|b",       "/a\x80",        "/a\x01",
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (path_check(bad[i]) == NULL)
+            CHECK_STR(bad[i], "refused");
+    }
+}
+
+TEST(names_with_underscores_are_alike)
+{
+    CHECK(tn_http_alike(&(struct tn_http_slice) { "Content_Length", 14 }, "content-length"));
+    CHECK(tn_http_alike(&(struct tn_http_slice) { "content-LENGTH", 14 }, "content-length"));
+    CHECK(!tn_http_alike(&(struct tn_http_slice) { "content.length", 14 }, "content-length"));
+    CHECK(!tn_http_alike(&(struct tn_http_slice) { "content", 7 }, "content-length"));
 }
 
 TEST(where_the_body_ends)
