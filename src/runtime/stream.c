@@ -387,17 +387,18 @@ static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
 /* --- Connecting ------------------------------------------------------------------------------- */
 
 /* Whoever made the socket could be anybody who may write to its directory. */
-static bool is_own_peer(struct tn_stream *stream)
+static bool is_trusted_peer(struct tn_stream *stream)
 {
     int fd = -1;
     char why[300];
     struct tn_text text;
 
-    if (!stream->own_peer || !stream->at.local)
+    if ((!stream->own_peer && !stream->service_peer) || !stream->at.local)
         return true;
     tn_text_init(&text, why, sizeof why);
     if (uv_fileno(&stream->link->uv.handle, &fd) == 0 &&
-        tn_socket_trust(fd, stream->at.host, TN_TRUST_OWN, &text) == 0)
+        tn_socket_trust(fd, stream->at.host, stream->service_peer ? TN_TRUST_SERVICE : TN_TRUST_OWN,
+                        &text) == 0)
         return true;
     fail(stream, TENURE_E_DENIED, why[0] != '\0' ? why : "cannot tell whose server this is");
     return false;
@@ -414,7 +415,7 @@ static void connected(uv_connect_t *req, int status)
         try_next_address(stream, link->addresses, status);
         return;
     }
-    if (!is_own_peer(stream))
+    if (!is_trusted_peer(stream))
         return;
     if (!stream->at.local)
         (void)uv_tcp_nodelay(&link->uv.tcp, 1);

@@ -45,7 +45,9 @@ struct tn_stream {
     const char
         *tls_name;     /* What the certificate must be for; NULL or empty: the endpoint's host. */
     uint64_t reach_ms; /* Bounds one attempt to connect. */
-    bool own_peer;     /* The server of a Unix socket must run as this user or as root. */
+    /* What is checked of a Unix socket's server (socket_trust.h); neither: nothing. */
+    bool own_peer;     /* TN_TRUST_OWN */
+    bool service_peer; /* TN_TRUST_SERVICE */
     /* May be read. */
     bool up;
     tenure_ns heard_at;    /* When the server last said anything. */

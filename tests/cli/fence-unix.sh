@@ -104,6 +104,8 @@ chown 65534 "$t_dir/redis"
 redis "$t_dir/redis"
 t_run "$tenure" fence raise --at "redis+unix:$t_dir/redis/redis" orders 7
 t_ends 0
+t_run "$tenure" status orders --store "redis+unix:$t_dir/redis/redis"
+t_check "as a store, too: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 
 t_case "but not where everybody may make a socket, or a directory"
 kill "$redis"
@@ -111,6 +113,9 @@ wait "$redis" 2>/dev/null
 redis "$t_dir/open"
 t_run "$tenure" fence raise --at "redis+unix:$t_dir/open/redis" orders 7
 failed 77 "$t_dir/open/redis belongs to another user (uid 65534)"
+t_run "$tenure" status orders --store "redis+unix:$t_dir/open/redis"
+t_check "as a store: 77, not $t_status" [ "$t_status" -eq 77 ]
+t_check "why: $(cat "$t_err")" grep -q "belongs to another user (uid 65534)" "$t_err"
 kill "$redis"
 wait "$redis" 2>/dev/null
 $nobody mkdir "$t_dir/open/made"

@@ -376,6 +376,7 @@ int tn_rd_conn_init(struct tn_rd_store *store, uint64_t seed, struct tn_text *re
                              .tls_scheme = "rediss",
                              .tls = conn->tls,
                              .tls_name = url->net.tls.name,
+                             .service_peer = true,
                              .reach_ms = tn_stream_reach_ms(store->base.how.patience) };
     conn->link.host = &host;
     conn->link.arg = store;
