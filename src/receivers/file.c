@@ -311,7 +311,7 @@ static int open_data(struct guard *guard, int flags, int *ret_fd, struct stat *r
 static int recover(struct guard *guard)
 {
     struct stat st;
-    int fd;
+    int fd = -1;
 
     if (!guard->appending)
         return 0;
@@ -345,7 +345,7 @@ static int replace(struct guard *guard, const void *data, size_t len)
 static int append(struct guard *guard, const void *data, size_t len)
 {
     struct stat st;
-    int fd;
+    int fd = -1;
 
     int rc = open_data(guard, O_APPEND | O_CREAT, &fd, &st);
     if (rc < 0)

@@ -194,6 +194,13 @@ for bad in /Orders/7 /ORDERS /orders./7 /orders../7 /OrderS.; do
     gives 400
     t_check "why" grep -q "differs from another resource only in" "$t_dir/body"
 done
+for each in pair Pair; do
+    "$tenure" fence raise --at "$gate" $each 7
+done
+for each in pair Pair PAIR; do
+    send POST /$each -d x -H 'Fence-Token: 7'
+    gives 400
+done
 reached 0
 
 t_case "a read has no body: what another reads as a second request goes nowhere"
