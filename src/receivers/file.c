@@ -542,10 +542,11 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
     return rc;
 }
 
-static int probe(void *self, struct tn_text *reterr)
+static int probe(void *self, const char *resource, struct tn_text *reterr)
 {
     const struct place *place = self;
 
+    (void)resource;
     return tn_fence_folder_check(place->path, reterr);
 }
 

@@ -164,10 +164,11 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
 }
 
 /* SQLite makes a journal beside the file. */
-static int probe(void *self, struct tn_text *reterr)
+static int probe(void *self, const char *resource, struct tn_text *reterr)
 {
     const struct file *file = self;
 
+    (void)resource;
     return tn_fence_folder_check(file->path, reterr);
 }
 

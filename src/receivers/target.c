@@ -236,7 +236,9 @@ int tn_fence_target_probe(struct tn_fence_target *target, const char *resource,
     uint64_t highest;
 
     int rc = tn_fence_target_show(target, resource, &highest, reterr);
-    return rc == 0 && target->ops->probe != NULL ? target->ops->probe(target->self, reterr) : rc;
+    if (rc == 0 && target->ops->probe != NULL)
+        rc = target->ops->probe(target->self, resource, reterr);
+    return rc;
 }
 
 int tn_fence_target_list(struct tn_fence_target *target, tn_fence_each each, void *arg,

@@ -113,7 +113,7 @@ struct tn_fence_ops {
     int (*show)(void *self, const char *resource, uint64_t *ret_highest, struct tn_text *reterr);
     int (*list)(void *self, tn_fence_each each, void *arg, struct tn_text *reterr);
     /* What show does not tell about a raise; NULL: nothing. */
-    int (*probe)(void *self, struct tn_text *reterr);
+    int (*probe)(void *self, const char *resource, struct tn_text *reterr);
     /* NULL where it makes no sense. */
     int (*write)(void *self, uint64_t token, const void *data, size_t len, bool append,
                  uint64_t *ret_highest, struct tn_text *reterr);

@@ -81,6 +81,21 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
     return rc < 0 ? rc : TENURE_E_STALE;
 }
 
+/* Who may look may not raise yet. No holder has token 0, so the daemon refuses it for that reason
+ * when it does not refuse us. */
+static int probe(void *self, const char *resource, struct tn_text *reterr)
+{
+    struct tn_redis_answer answer;
+    size_t before = reterr->len;
+
+    int rc = ask(self, "RAISE", resource, "0", &answer, reterr);
+    if (rc == TENURE_E_DENIED)
+        return rc;
+    reterr->len = before;
+    reterr->buf[before] = '\0';
+    return 0;
+}
+
 static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reterr)
 {
     (void)self;
@@ -93,7 +108,7 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
 #define TENURED_OPS(scheme_, form_)                                                       \
     {                                                                                     \
         .scheme = (scheme_), .form = (form_), .open = open_daemon, .close = close_daemon, \
-        .raise = raise_fence, .show = show, .list = list,                                 \
+        .raise = raise_fence, .show = show, .list = list, .probe = probe,                 \
     }
 
 const struct tn_fence_ops tn_fence_tenured_ops = TENURED_OPS("tenured:", "tenured://HOST");

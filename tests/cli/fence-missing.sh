@@ -131,12 +131,33 @@ else
     done
 fi
 
-t_case "run: a server that is no gate, or not tenured"
+t_case "run: a server that is no gate"
 : >"$t_dir/log"
 "$TENURE_BUILD/tests/fixtures/upstream" "$t_dir/log" >"$t_dir/port" &
 pids="$pids $!"
 t_check "a server" until_true 5 [ -s "$t_dir/port" ]
 ends 69 "the gate answers 201" "http://127.0.0.1:$(cat "$t_dir/port")#r"
+
+t_case "run: a tenured that does not know us, or lets us look and no more"
+"$TENURE_BUILD/tenured" --new-secret ada >"$t_dir/ada"
+secret=$(sed -n 's/.*shown once: //p' "$t_dir/ada")
+{
+    sed -n 's/^for the ACL file: //p' "$t_dir/ada"
+    echo "allow ada observe seen"
+    echo "allow ada acquire mine"
+} >"$t_dir/acl"
+chmod 600 "$t_dir/acl"
+port=$(t_ports 1)
+"$TENURE_BUILD/tenured" --data "$t_dir/data" --listen "tcp:127.0.0.1:$port" --acl "$t_dir/acl" \
+    >"$t_dir/said" 2>&1 &
+pids="$pids $!"
+t_check "a daemon: $(cat "$t_dir/said")" until_true 10 grep -q ready "$t_dir/said"
+ends 77 "wrong user or secret" "tenured://ada:wrong@127.0.0.1:$port#mine"
+ends 77 "no right" "tenured://ada:$secret@127.0.0.1:$port#other"
+ends 77 "no right" "tenured://ada:$secret@127.0.0.1:$port#seen"
+t_run "$tenure" run --store "sqlite:$t_dir/second.db" \
+    --fence "tenured://ada:$secret@127.0.0.1:$port#mine" job -- echo ran
+t_ends 0
 
 t_case "run: a Redis that does not let us in, or has no such database"
 if "$harness/redis" start "$t_dir/redis" --requirepass secret >"$t_dir/at"; then
