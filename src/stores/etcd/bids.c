@@ -321,8 +321,7 @@ static void queue_up(struct tn_etcd_task *task, const struct view *view)
         watched = tn_etcd_watch_start(&task->store->client, &bid->own, keys.own, false, true,
                                       view->revision + 1) == 0;
     if (view->before != NULL) {
-        (void)snprintf(before, sizeof before, "%.*s", (int)view->before->key.len,
-                       (const char *)view->before->key.data);
+        tn_etcd_bid_key(view->before, before);
         watched = tn_etcd_watch_start(&task->store->client, &bid->before, before, false, true,
                                       view->revision + 1) == 0 &&
                   watched;

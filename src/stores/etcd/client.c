@@ -194,13 +194,21 @@ static void heard(struct tn_grpc_call *call, const uint8_t *data, size_t len)
 
 static void authenticate(struct tn_etcd_client *client);
 
+/* A server always heads what it says of keys with its revision, and everybody here reads that. */
+static bool is_whole(const struct tn_etcd_rpc *rpc)
+{
+    if (rpc->message == NULL || rpc->type != &etcd__txn_response__descriptor)
+        return rpc->message != NULL;
+    return ((const Etcd__TxnResponse *)(const void *)rpc->message)->header != NULL;
+}
+
 static void ended(struct tn_grpc_call *call)
 {
     struct tn_etcd_rpc *rpc = (struct tn_etcd_rpc *)(void *)call;
     struct tn_etcd_client *client = rpc->client;
     struct tn_etcd_reply reply = { .grpc = call->status, .message = rpc->message };
 
-    if (call->status == TN_GRPC_OK && rpc->message != NULL) {
+    if (call->status == TN_GRPC_OK && is_whole(rpc)) {
         answer(rpc, &reply);
         return;
     }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/number.h"
 #include "stores/etcd/store.h"
 
@@ -134,11 +135,33 @@ bool tn_etcd_key_is(const Etcd__KeyValue *kv, const char *key)
     return kv->key.len == strlen(key) && memcmp(kv->key.data, key, kv->key.len) == 0;
 }
 
+bool tn_etcd_is_lease_id(const uint8_t *text, size_t len)
+{
+    if (len > 0 && text[0] == '-') {
+        text++;
+        len--;
+    }
+    if (len < 1 || len > 16)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (hex_digit(text[i]) < 0)
+            return false;
+    return true;
+}
+
 bool tn_etcd_is_bid(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv)
 {
     size_t base = strlen(keys->base);
 
-    return kv->key.len > base && memchr(kv->key.data + base, '/', kv->key.len - base) == NULL;
+    return kv->key.len > base && memcmp(kv->key.data, keys->base, base) == 0 &&
+           tn_etcd_is_lease_id(kv->key.data + base, kv->key.len - base);
+}
+
+void tn_etcd_bid_key(const Etcd__KeyValue *kv, char ret_key[TN_ETCD_KEY])
+{
+    TN_ASSERT(kv->key.len < TN_ETCD_KEY);
+    memcpy(ret_key, kv->key.data, kv->key.len);
+    ret_key[kv->key.len] = '\0';
 }
 
 const Etcd__KeyValue *tn_etcd_first(const struct tn_etcd_keys *keys,

@@ -128,7 +128,7 @@ static void looked(void *arg, const struct tn_etcd_reply *reply)
     struct tn_etcd_keys keys;
     struct tn_store_record record;
     bool crowded = false;
-    char leader_key[TN_ETCD_KEY + 1];
+    char leader_key[TN_ETCD_KEY];
 
     name->look = NULL;
     if (reply->status == TENURE_E_CLOSED || name->watched == 0)
@@ -146,9 +146,8 @@ static void looked(void *arg, const struct tn_etcd_reply *reply)
     }
     tn_etcd_fill(name, leader, tn_etcd_last(tn_etcd_answer(txn, 1)), &record);
     tn_etcd_bid_adopt(name->store, name->text, leader, txn->header->revision);
-    if (leader != NULL && leader->key.len < sizeof leader_key)
-        (void)snprintf(leader_key, sizeof leader_key, "%.*s", (int)leader->key.len,
-                       (const char *)leader->key.data);
+    if (leader != NULL)
+        tn_etcd_bid_key(leader, leader_key);
     if (tn_etcd_watch_start(&name->store->client, &name->watch,
                             leader != NULL ? leader_key : keys.base, leader == NULL, leader != NULL,
                             txn->header->revision + 1) < 0)
@@ -209,8 +208,8 @@ static void got_ttl(void *arg, const struct tn_etcd_reply *reply)
     /* Not knowing it is no failure; a lease that has ended since has nothing left. */
     if (reply->status == 0) {
         const Etcd__LeaseTimeToLiveResponse *response = (const void *)reply->message;
-        task->req->record.ttl = TN_SEC(response->granted_ttl);
-        task->req->record.remaining = response->ttl > 0 ? TN_SEC(response->ttl) : 0;
+        task->req->record.ttl = tn_etcd_seconds(response->granted_ttl);
+        task->req->record.remaining = tn_etcd_seconds(response->ttl);
     }
     tn_etcd_task_end(task);
 }
@@ -288,7 +287,8 @@ static void end_listing(struct tn_etcd_listing *listing, int status, struct tn_s
     free(listing);
 }
 
-/* A key's name: what is between the prefix and, for candidates, the last slash. */
+/* A key's name: what is between the prefix and, for candidates, the last slash, behind which is the
+ * number of a lease. */
 static bool name_of(const struct tn_etcd_store *store, const Etcd__KeyValue *kv, bool candidate,
                     char ret_name[TN_NAME_MAX + 1])
 {
@@ -297,6 +297,8 @@ static bool name_of(const struct tn_etcd_store *store, const Etcd__KeyValue *kv,
 
     while (candidate && end > skip && kv->key.data[end - 1] != '/')
         end--;
+    if (candidate && !tn_etcd_is_lease_id(kv->key.data + end, kv->key.len - end))
+        return false;
     end -= candidate && end > skip;
     if (end <= skip || tn_name_check((const char *)kv->key.data + skip, end - skip, NULL) < 0)
         return false;

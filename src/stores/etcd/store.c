@@ -87,6 +87,15 @@ void tn_etcd_task_txn(struct tn_etcd_task *task, const Etcd__TxnRequest *txn,
                       answered);
 }
 
+tenure_ns tn_etcd_seconds(int64_t seconds)
+{
+    const int64_t most = INT64_MAX / TN_SEC(1) / 4;
+
+    if (seconds < 0)
+        return 0;
+    return TN_SEC(seconds < most ? seconds : most);
+}
+
 static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
 {
     task->req->answer = answer;
@@ -221,7 +230,7 @@ static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
         end_with(task, TN_ANSWER_GONE);
         return;
     }
-    req->ttl = TN_SEC(response->ttl);
+    req->ttl = tn_etcd_seconds(response->ttl);
     req->held = task->session != NULL ? task->session->held : 0;
     if (req->op.kind == TN_OP_OPEN)
         end_open(task);
@@ -251,7 +260,7 @@ static void opened(void *arg, const struct tn_etcd_reply *reply)
         return;
     }
     const Etcd__LeaseGrantResponse *response = (const void *)reply->message;
-    task->req->ttl = TN_SEC(response->ttl);
+    task->req->ttl = tn_etcd_seconds(response->ttl);
     task->req->held = task->session != NULL ? task->session->held : 0;
     end_open(task);
 }

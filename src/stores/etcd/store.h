@@ -136,8 +136,14 @@ size_t tn_etcd_value(char ret_value[TN_ETCD_VALUE], const char *label, size_t la
 /* Whose key it is; a value that is not ours is a label, and its term is zero. */
 void tn_etcd_record(const Etcd__KeyValue *kv, struct tn_store_record *ret_record);
 
-/* Whether the key belongs to a candidate for the name itself, not for a longer name. */
+/* Whether a key's last part is a lease's number as Go's "%x" writes it: up to 16 digits of
+ * lower-case hex, perhaps behind a minus. */
+bool tn_etcd_is_lease_id(const uint8_t *text, size_t len);
+/* Whether the key belongs to a candidate for the name itself: not for a longer name, and not to
+ * another program that keeps something there. */
 bool tn_etcd_is_bid(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv);
+/* The key of a candidate, which tn_etcd_is_bid has seen: it always fits. */
+void tn_etcd_bid_key(const Etcd__KeyValue *kv, char ret_key[TN_ETCD_KEY]);
 bool tn_etcd_key_is(const Etcd__KeyValue *kv, const char *key);
 
 /* The first candidate of @range, or NULL; then *@ret_crowded if only others fitted in. */
@@ -153,6 +159,8 @@ const Etcd__RangeResponse *tn_etcd_answer(const Etcd__TxnResponse *txn, size_t n
 /* --- store.c ---------------------------------------------------------------------------------- */
 
 tenure_ns tn_etcd_now(const struct tn_etcd_store *store);
+/* A server's number of seconds, which may be any number. */
+tenure_ns tn_etcd_seconds(int64_t seconds);
 /* NULL: out of memory. */
 struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_store_req *req);
 /* Ends the task: its request is done with what it has. */

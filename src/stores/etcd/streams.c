@@ -249,7 +249,8 @@ static void fire(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher,
 
     TN_ASSERT(watch != NULL);
     detach(watch);
-    watch->put_at = event != NULL && event->type == 0 ? event->kv->mod_revision : 0;
+    bool put = event != NULL && event->type == 0 && event->kv != NULL;
+    watch->put_at = put ? event->kv->mod_revision : 0;
     if (!watcher->asked)
         free_watcher(client, watcher);
     else if (watcher->created)
