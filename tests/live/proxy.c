@@ -9,6 +9,10 @@
  *   up/down  forwards only to / only from the server; what goes the other way is lost
  *   trickle [N]  forwards N bytes per second (50) of what the server says
  *   reset    leaves unread what the client says and closes, which resets the connection
+ *   mutate [SEED]  damages every third piece of what the server says, at random
+ *   damaged  prints in how many pieces it has done so
+ *   echo [N]  lets nothing through; whatever the client says, its answer is the last piece of at
+ *            least N bytes (1) that the server has said before
  * It ends when stdin does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,16 +24,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/prng.h"
 #include "base/time.h"
 #include "runtime/clock.h"
 
 enum { PAIRS = 128, PIECE = 65536, TRICKLE = 50, TICK_MS = 20 };
-enum mode { PASS, STALL, UP, DOWN, TRICKLING, REFUSE, RESET };
+enum mode { PASS, STALL, UP, DOWN, TRICKLING, REFUSE, RESET, MUTATE, ECHO };
 enum side { CLIENT, SERVER };
+
+/* What a server has said lately, for those who say it again. */
+enum { HISTORY = 8, HISTORY_PIECE = 4096 };
+struct history {
+    char piece[HISTORY][HISTORY_PIECE];
+    size_t len[HISTORY];
+    unsigned count;
+};
 
 static struct {
     int side[2];
     bool lossy; /* Something was lost: TCP would not let it live on as if nothing was. */
+    struct history said;
 } pairs[PAIRS];
 static unsigned count;
 static enum mode mode = PASS;
@@ -61,11 +75,128 @@ static void take_in(int listener, uint16_t port)
         connect(server, (struct sockaddr *)&to, sizeof to) == 0) {
         pairs[count].side[CLIENT] = client;
         pairs[count].side[SERVER] = server;
+        pairs[count].said.count = 0;
         pairs[count++].lossy = false;
         return;
     }
     (void)close(client);
     (void)close(server);
+}
+
+/* --- Damage ----------------------------------------------------------------------------------- */
+
+static struct tn_prng prng;
+static unsigned damaged;
+static size_t echo_min;
+
+static void remember(struct history *said, const char *piece, size_t len)
+{
+    unsigned at = said->count % HISTORY;
+
+    if (len > HISTORY_PIECE)
+        return;
+    memcpy(said->piece[at], piece, len);
+    said->len[at] = len;
+    said->count++;
+}
+
+/* The newest of at least @least bytes; HISTORY: none. */
+static unsigned recall(const struct history *said, size_t least)
+{
+    for (unsigned back = 1; back <= HISTORY && back <= said->count; back++) {
+        unsigned at = (said->count - back) % HISTORY;
+        if (said->len[at] >= least)
+            return at;
+    }
+    return HISTORY;
+}
+
+static size_t draw(size_t below)
+{
+    return below > 0 ? (size_t)tn_prng_below(&prng, below) : 0;
+}
+
+static void scribble(char *piece, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        piece[i] = (char)draw(256);
+}
+
+/* A number that a length, a count or a code would not be; or any. */
+static void write_number(char *piece, size_t len, size_t at)
+{
+    static const uint32_t numbers[] = { 0,          1,          15,       0xffffffff,
+                                        0x7fffffff, 0x80000000, 0x100000, 0xfffffff8 };
+    uint32_t number = draw(2) == 0 ? numbers[draw(8)] : (uint32_t)tn_prng_next(&prng);
+
+    for (size_t i = 0; i < 4 && at + i < len; i++)
+        piece[at + i] = (char)(number >> (24 - 8 * i));
+}
+
+/* Returns the new length; @piece has room for PIECE bytes. */
+static size_t damage(char *piece, size_t len, const struct history *said)
+{
+    size_t at = draw(len), span = draw(len - at), extra = 1 + draw(64);
+    unsigned old = (unsigned)draw(HISTORY);
+
+    if (len < 4 || len > PIECE / 2 || draw(3) != 0)
+        return len;
+    damaged++;
+    switch (draw(9)) {
+    case 0: /* Bytes. */
+        for (size_t i = draw(8); i < 8; i++)
+            piece[draw(len)] ^= (char)(1 << draw(8));
+        return len;
+    case 1: /* The end is missing. */
+        return at;
+    case 2:
+        scribble(piece, len);
+        return len;
+    case 3: /* Something in between. */
+        memmove(piece + at + extra, piece + at, len - at);
+        scribble(piece + at, extra);
+        return len + extra;
+    case 4: /* Lengths, the first one most of all. */
+        write_number(piece, len, 0);
+        return len;
+    case 5: /* To what it is an answer. */
+        write_number(piece, len, 4);
+        return len;
+    case 6: /* Twice. */
+        memcpy(piece + len, piece, len);
+        return 2 * len;
+    case 7: /* An old one instead. */
+        if (old >= said->count)
+            return 0;
+        memcpy(piece, said->piece[old], said->len[old]);
+        return said->len[old];
+    default:
+        write_number(piece, len, at);
+        memmove(piece + at, piece + at + span / 2, len - at - span / 2);
+        return len - span / 2;
+    }
+}
+
+/* Instead of what was said: in @piece what is passed on, its length is returned. */
+static size_t pervert(unsigned i, enum side side, char *piece, size_t len)
+{
+    const struct history *said = &pairs[i].said;
+
+    if (side == SERVER && mode == MUTATE) {
+        size_t left = damage(piece, len, said);
+        pairs[i].lossy = pairs[i].lossy || left != len;
+        return left;
+    }
+    if (mode == ECHO) {
+        unsigned at = recall(said, echo_min);
+        pairs[i].lossy = true;
+        if (side == CLIENT && at < HISTORY)
+            (void)send(pairs[i].side[CLIENT], said->piece[at], said->len[at], MSG_NOSIGNAL);
+        return 0;
+    }
+    if (side == SERVER)
+        remember(&pairs[i].said, piece, len);
+    return len;
 }
 
 /* Up to @most bytes from @side to the other. False: the connection is over. */
@@ -77,9 +208,10 @@ static bool forward(unsigned i, enum side side, size_t most)
         return false;
     ssize_t len = read(pairs[i].side[side], piece, most < sizeof piece ? most : sizeof piece);
     bool lost = mode == (side == CLIENT ? DOWN : UP);
+    ssize_t rest = len > 0 ? (ssize_t)pervert(i, side, piece, (size_t)len) : len;
 
-    for (ssize_t at = 0; at < len && !lost;) {
-        ssize_t sent = send(pairs[i].side[!side], piece + at, (size_t)(len - at), MSG_NOSIGNAL);
+    for (ssize_t at = 0; at < rest && !lost;) {
+        ssize_t sent = send(pairs[i].side[!side], piece + at, (size_t)(rest - at), MSG_NOSIGNAL);
         if (sent <= 0)
             return false;
         at += sent;
@@ -91,15 +223,18 @@ static bool forward(unsigned i, enum side side, size_t most)
 /* False: no more words. */
 static bool hear_word(void)
 {
-    static const char *const words[] = {
-        "pass", "stall", "up", "down", "trickle", "refuse", "reset"
-    };
+    static const char *const words[] = { "pass",   "stall", "up",     "down", "trickle",
+                                         "refuse", "reset", "mutate", "echo" };
     char line[64], word[64];
 
     if (fgets(line, sizeof line, stdin) == NULL)
         return false;
     line[strcspn(line, "\n")] = '\0';
     (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(line, " "), line);
+    if (strcmp(word, "damaged") == 0) {
+        printf("damaged %u\n", damaged);
+        return fflush(stdout) == 0;
+    }
     bool cut = strcmp(word, "cut") == 0 || strcmp(word, "refuse") == 0;
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(word, words[i]) == 0)
@@ -109,6 +244,10 @@ static bool hear_word(void)
         since = tn_boottime();
         let_through = 0;
     }
+    if (mode == MUTATE)
+        tn_prng_seed(&prng, strtoul(line + strlen(word), NULL, 10));
+    if (mode == ECHO)
+        echo_min = line[strlen(word)] != '\0' ? strtoul(line + strlen(word), NULL, 10) : 1;
     for (unsigned i = count; i > 0; i--)
         if (cut || (mode == PASS && pairs[i - 1].lossy))
             drop(i - 1);

@@ -377,8 +377,9 @@ static void hear_first(struct tn_zk_call *call, const struct tn_zk_reply *reply)
     leave(lease);
 }
 
-/* Our node among the children: by its name or, if a create was not answered, by its prefix. The
- * newest then: an older one may be of a session that is over. */
+/* Our node among the children: by its name or, if a create was not answered, or its answer or this
+ * list was damaged on the way, by its prefix, which is the term's. The newest then: an older one
+ * may be of a session that is over. */
 static const char *find_own(const struct tn_zk_lease *lease, const struct String_vector *children)
 {
     char prefix[TN_ZK_NODE_MAX];
@@ -391,7 +392,7 @@ static const char *find_own(const struct tn_zk_lease *lease, const struct String
         const char *child = children->data[i];
         if (lease->node[0] != '\0' && strcmp(child, lease->node) == 0)
             return child;
-        if (lease->node[0] == '\0' && lease->uncertain &&
+        if ((lease->node[0] != '\0' || lease->uncertain) &&
             strncmp(child, prefix, strlen(prefix)) == 0 && tn_zk_node_parse(child, &seq) &&
             seq > highest) {
             highest = seq;
@@ -441,6 +442,8 @@ static enum tn_zk_stage judge(struct tn_zk_lease *lease, const struct String_vec
         copy_node(lease->first, first);
         return TN_ZK_FIRST;
     }
+    if (strcmp(own, lease->node) != 0)
+        lease->uncertain = true; /* Is it this session's? */
     copy_node(lease->node, own);
     copy_node(lease->first, first);
     const char *before = find_before(own, children);

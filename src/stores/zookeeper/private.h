@@ -4,6 +4,7 @@
  *   session.c  a ZooKeeper session on the loop               call.c  one call to the library
  *   lease.c    a term's node: create, look, wait, delete     names.c names, nodes and records
  *   look.c     who leads: READ, watches, the walk of a list  version.c  which server it is
+ *   relay.c    between the library and the server            screen.c   which frames pass there
  *
  * Everything happens in turns of the loop: submit only queues. A call's answer may find that what
  * asked for it is done with; so operations and leases are pinned by their calls. */
@@ -35,6 +36,7 @@ struct tn_zk_name;
 struct tn_zk_look;
 struct tn_zk_op;
 struct tn_zk_question;
+struct tn_zk_relay;
 
 /* What the library answers, whatever was asked. */
 struct tn_zk_reply {
@@ -79,6 +81,7 @@ struct tn_zk_session {
     struct tn_zk_lease *leases;
     /* The connection. */
     zhandle_t *zh;
+    struct tn_zk_relay *relay; /* NULL: not connected yet, and the library reads nothing. */
     uv_poll_t *poll;
     uv_timer_t *timer;
     int fd;
@@ -277,8 +280,24 @@ void tn_zk_session_drive(struct tn_zk_session *session);
 tenure_ns tn_zk_session_check(struct tn_zk_session *session, tenure_ns now);
 void tn_zk_session_event(zhandle_t *zh, int type, int state, const char *path, void *arg);
 void tn_zk_farewell_cancel(struct tn_zk_farewell *farewell);
+/* A poll handle of the store's; NULL: out of memory. Dropping it takes it from *@poll at once. */
+uv_poll_t *tn_zk_poll_new(struct tn_zk_store *store, int fd, void *data);
+void tn_zk_poll_drop(struct tn_zk_store *store, uv_poll_t **poll);
 void tn_zk_resolve_start(struct tn_zk_store *store);
 void tn_zk_resolve_drop(struct tn_zk_store *store);
+
+/* --- relay.c --- */
+/* Step between the library's connected @fd and the server. @resumes: the library has asked for a
+ * session that exists. NULL: no memory, or no descriptor is left; @fd is as it was. */
+struct tn_zk_relay *tn_zk_relay_new(struct tn_zk_store *store, int fd, bool resumes);
+void tn_zk_relay_free(struct tn_zk_relay *relay);
+/* Why it has ended the connection: what was malformed, or NULL, and then perhaps *@ret_error. */
+const char *tn_zk_relay_why(const struct tn_zk_relay *relay, int *ret_error);
+/* Before the library's last request: the library is told at once that nothing more comes, so that
+ * it does not wait. Returns a descriptor of the connection, or -1: not now. */
+int tn_zk_relay_part(struct tn_zk_relay *relay);
+/* After it: send it on. */
+void tn_zk_relay_finish(struct tn_zk_relay *relay);
 
 /* --- call.c: each makes one call, whose answer comes to hear() in a later turn --- */
 struct tn_zk_call *tn_zk_call_new(struct tn_zk_session *session,

@@ -41,15 +41,37 @@ static void free_handle(uv_handle_t *handle)
     tn_zk_kick(store);
 }
 
-static void drop_poll(struct tn_zk_session *session)
+void tn_zk_poll_drop(struct tn_zk_store *store, uv_poll_t **poll)
+{
+    uv_poll_t *handle = *poll;
+
+    if (handle == NULL)
+        return;
+    (void)uv_poll_stop(handle);
+    handle->data = store;
+    uv_close((uv_handle_t *)handle, free_handle);
+    *poll = NULL;
+}
+
+uv_poll_t *tn_zk_poll_new(struct tn_zk_store *store, int fd, void *data)
+{
+    uv_poll_t *made = calloc(1, sizeof *made);
+
+    if (made == NULL || uv_poll_init(store->base.how.loop, made, fd) != 0) {
+        free(made);
+        return NULL;
+    }
+    store->handles++;
+    made->data = data;
+    return made;
+}
+
+static void drop_socket(struct tn_zk_session *session)
 {
     session->fd = -1;
-    if (session->poll == NULL)
-        return;
-    (void)uv_poll_stop(session->poll);
-    session->poll->data = session->store;
-    uv_close((uv_handle_t *)session->poll, free_handle);
-    session->poll = NULL;
+    tn_zk_poll_drop(session->store, &session->poll);
+    tn_zk_relay_free(session->relay);
+    session->relay = NULL;
 }
 
 static void drop_timer(struct tn_zk_session *session)
@@ -63,19 +85,26 @@ static void drop_timer(struct tn_zk_session *session)
 
 static bool make_poll(struct tn_zk_session *session, int fd)
 {
-    struct tn_zk_store *store = session->store;
-    uv_poll_t *made = calloc(1, sizeof *made);
-
-    if (made == NULL || uv_poll_init(store->base.how.loop, made, fd) != 0) {
-        free(made);
+    session->poll = tn_zk_poll_new(session->store, fd, session);
+    if (session->poll == NULL)
         return false;
-    }
-    store->handles++;
-    made->data = session;
-    session->poll = made;
+    if (session->fd != fd)
+        session->trying_since = tn_zk_now(session->store);
     session->fd = fd;
-    session->trying_since = tn_zk_now(store);
     return true;
+}
+
+/* Once the library has asked for its session, before it reads anything. */
+static bool make_relay(struct tn_zk_session *session)
+{
+    bool resumes = zoo_client_id(session->zh)->client_id != 0;
+
+    if (session->relay != NULL || zoo_state(session->zh) == ZOO_CONNECTING_STATE)
+        return true;
+    /* The number stays, but it will be another socket's. */
+    tn_zk_poll_drop(session->store, &session->poll);
+    session->relay = tn_zk_relay_new(session->store, session->fd, resumes);
+    return session->relay != NULL && make_poll(session, session->fd);
 }
 
 static void hear_timer(uv_timer_t *timer)
@@ -113,8 +142,12 @@ static tenure_ns backoff(struct tn_zk_session *session)
     return span / 2 + (tenure_ns)tn_prng_below(&session->store->prng, (uint64_t)span / 2 + 1);
 }
 
-static const char *cause(int rc, int error)
+static const char *cause(const struct tn_zk_relay *relay, int rc, int error)
 {
+    const char *why = tn_zk_relay_why(relay, &error);
+
+    if (why != NULL)
+        return why;
     if (rc == ZOPERATIONTIMEOUT)
         return "it does not answer";
     if (error == 0 || error == EAGAIN || error == EINPROGRESS)
@@ -128,7 +161,8 @@ static void failed(struct tn_zk_session *session, int rc, int error)
     int state = zoo_state(session->zh);
     struct tn_text text;
 
-    drop_poll(session);
+    const char *why = cause(session->relay, rc, error);
+    drop_socket(session);
     session->connected = false;
     if (state == ZOO_EXPIRED_SESSION_STATE) {
         tn_zk_session_end(session, false);
@@ -137,8 +171,7 @@ static void failed(struct tn_zk_session *session, int rc, int error)
     session->denied = state == ZOO_AUTH_FAILED_STATE;
     tn_text_init(&text, session->why, sizeof session->why);
     const char *server = zoo_get_current_server(session->zh);
-    tn_text_addf(&text, "%s%s%s", server != NULL ? server : "", server != NULL ? ": " : "",
-                 cause(rc, error));
+    tn_text_addf(&text, "%s%s%s", server != NULL ? server : "", server != NULL ? ": " : "", why);
     session->failures++;
     tenure_ns wait = backoff(session);
     session->retry_at = tn_zk_now(store) + wait;
@@ -159,6 +192,10 @@ static void hear_poll(uv_poll_t *handle, int status, int events)
     struct tn_zk_session *session = handle->data;
     int what = 0;
 
+    session->dirty = true;
+    tn_zk_kick(session->store);
+    if (session->relay == NULL && zoo_state(session->zh) != ZOO_CONNECTING_STATE)
+        return;
     /* On an error libuv has stopped the handle and tells nothing; the library finds out. */
     if (status < 0)
         what = ZOOKEEPER_READ | ZOOKEEPER_WRITE;
@@ -166,6 +203,8 @@ static void hear_poll(uv_poll_t *handle, int status, int events)
         what |= ZOOKEEPER_READ;
     if ((events & UV_WRITABLE) != 0)
         what |= ZOOKEEPER_WRITE;
+    if (session->relay == NULL) /* Whether it is connected; nothing is read before the relay is. */
+        what = ZOOKEEPER_WRITE;
     errno = 0;
     /* The library takes one answer at a time. */
     int rc = zookeeper_process(session->zh, what);
@@ -174,8 +213,6 @@ static void hear_poll(uv_poll_t *handle, int status, int events)
         rc = zookeeper_process(session->zh, ZOOKEEPER_READ);
     if (rc != ZOK && rc != ZNOTHING)
         failed(session, rc, errno);
-    session->dirty = true;
-    tn_zk_kick(session->store);
 }
 
 static void hear_auth(int rc, const void *data)
@@ -247,8 +284,8 @@ void tn_zk_session_drive(struct tn_zk_session *session)
         return;
     }
     if (fd != session->fd)
-        drop_poll(session);
-    if (session->poll == NULL && !make_poll(session, fd)) {
+        drop_socket(session);
+    if ((session->poll == NULL && !make_poll(session, fd)) || !make_relay(session)) {
         failed(session, ZSYSTEMERROR, ENOMEM);
         return;
     }
@@ -507,7 +544,7 @@ static struct tn_zk_farewell *make_farewell(struct tn_zk_session *session)
 {
     struct tn_zk_store *store = session->store;
     struct tn_zk_farewell *farewell = calloc(1, sizeof *farewell);
-    int fd = farewell != NULL ? fcntl(session->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    int fd = farewell != NULL ? tn_zk_relay_part(session->relay) : -1;
 
     if (fd < 0 || uv_poll_init(store->base.how.loop, &farewell->poll, fd) != 0) {
         if (fd >= 0)
@@ -529,18 +566,21 @@ static struct tn_zk_farewell *make_farewell(struct tn_zk_session *session)
 static void close_handle(struct tn_zk_session *session)
 {
     struct tn_zk_farewell *farewell = NULL;
-    bool polite = session->polite && session->connected && session->fd >= 0;
+    bool polite = session->polite && session->connected && session->relay != NULL;
 
     /* The library writes its last request and waits up to 3 s for room: only where there is. */
     if (polite && has(session->fd, POLLOUT))
         farewell = make_farewell(session);
-    else
+    if (farewell == NULL)
         hang_up(session);
-    drop_poll(session);
+    tn_zk_poll_drop(session->store, &session->poll);
     drop_timer(session);
     if (session->zh != NULL)
         (void)zookeeper_close(session->zh);
     session->zh = NULL;
+    if (farewell != NULL)
+        tn_zk_relay_finish(session->relay);
+    drop_socket(session);
     if (farewell != NULL)
         (void)uv_poll_start(&farewell->poll, UV_READABLE, hear_farewell);
     if (session->closing != NULL)
