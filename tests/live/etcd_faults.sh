@@ -11,6 +11,7 @@ etcd_start one || t_done
 endpoints=127.0.0.1:$port_one
 etcd_faults_of_one
 faults_one "$port_one"
+faults_replay "$port_one" 40
 
 t_case "news that was compacted away while a waiter was cut off is not missed"
 elect "$t_dir/h" --store "$(url "$port_one")" --id hal --ttl 60s compacted

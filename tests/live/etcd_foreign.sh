@@ -18,8 +18,8 @@ printf '\377\376\001 tenure:\300\200' >"$t_dir/bytes"
 
 # strangers NAME: with and without a lease; none of their last parts is the number of a lease.
 strangers() {
-    for last in "$(many 900 x)" "$(many 1500 a)" "$(many 17 1)" ABCDEF 0x1f '' "$(printf '\001\377')" \
-        'a b' "deep/$(many 300 d)/er" a/ leader members/one; do
+    for last in "$(many 900 x)" "$(many 1500 a)" "$(many 17 1)" ABCDEF 0x1f '' \
+        "$(printf '\001\377')" 'a b' "deep/$(many 300 d)/er" a/ leader members/one; do
         ctl put -- "t/$1/$last" value >/dev/null
     done
     ctl put --lease "$lease" -- "t/$1/config" leased >/dev/null

@@ -13,6 +13,7 @@ pg_init
 t_check "it runs" pg_start
 
 pg_faults
+faults_replay "$pg_port" 30
 # They would look every 4 s by themselves.
 t_case "a resign wakes who waits, a crash is noticed after the TTL"
 here=$(url "$pg_port")

@@ -12,6 +12,7 @@ rd_begin
 t_case "a server starts"
 t_check "it runs" rd_start 1
 rd_faults 1
+faults_replay "$(rd_port 1)" 30
 
 t_case "a resign hands over at once, a crash after the TTL"
 here=$(rd_url 1)

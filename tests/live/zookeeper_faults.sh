@@ -19,6 +19,7 @@ if ! zk_start one; then
 fi
 zk_faults_of_one
 faults_one "$1"
+faults_replay "$1" 30
 t_case "a server that agrees to less: the deadline follows what was agreed to"
 zk_kill one
 echo "maxSessionTimeout=4000" >>"$t_dir/one/zoo.cfg"

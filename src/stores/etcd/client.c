@@ -28,6 +28,7 @@ struct tn_etcd_rpc {
     void *arg;
     tenure_ns give_up_at;
     bool started, retried, own; /* @own: the client's, needs no token. */
+    bool urgent;                /* A keepalive. */
     size_t len;
     uint8_t packed[];
 };
@@ -239,13 +240,16 @@ static void ended(struct tn_grpc_call *call)
 /* False: it waits on. */
 static bool start(struct tn_etcd_rpc *rpc)
 {
-    struct tn_grpc_field fields[2];
+    struct tn_grpc_field fields[3];
     struct tn_etcd_client *client = rpc->client;
+    size_t count = rpc->own ? 0 : tn_etcd_fields(client, fields);
 
+    /* A member that has lost the others must say so at once instead of leaving us waiting. */
+    if (rpc->urgent)
+        fields[count++] = (struct tn_grpc_field) { "hasleader", "true" };
     rpc->call.message = heard;
     rpc->call.done = ended;
-    if (tn_grpc_start(client->channel.grpc, &rpc->call, rpc->path, fields,
-                      rpc->own ? 0 : tn_etcd_fields(client, fields)) < 0)
+    if (tn_grpc_start(client->channel.grpc, &rpc->call, rpc->path, fields, count) < 0)
         return false;
     if (tn_grpc_send(&rpc->call, rpc->packed, rpc->len, true) < 0) {
         tn_grpc_cancel(&rpc->call);
@@ -260,7 +264,8 @@ static bool start(struct tn_etcd_rpc *rpc)
 /* In the order in which they were asked, as many as fit. */
 static void start_waiting(struct tn_etcd_client *client)
 {
-    while (client->waiting != NULL && client->running < WINDOW && tn_etcd_is_ready(client))
+    while (client->waiting != NULL && (client->running < WINDOW || client->waiting->urgent) &&
+           tn_etcd_is_ready(client))
         if (!start(client->waiting))
             return;
 }
@@ -296,6 +301,24 @@ struct tn_etcd_rpc *tn_etcd_call(struct tn_etcd_client *client, const char *path
 
     if (rpc == NULL)
         return NULL;
+    start_waiting(client);
+    tn_etcd_client_wake(client);
+    return rpc;
+}
+
+struct tn_etcd_rpc *tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id,
+                                      tenure_ns give_up_at, tn_etcd_answered *answered, void *arg)
+{
+    Etcd__LeaseKeepAliveRequest request = ETCD__LEASE_KEEP_ALIVE_REQUEST__INIT;
+
+    request.id = id;
+    struct tn_etcd_rpc *rpc =
+        add_rpc(client, "/etcdserverpb.Lease/LeaseKeepAlive", &request.base,
+                &etcd__lease_keep_alive_response__descriptor, give_up_at, answered, arg);
+    if (rpc == NULL)
+        return NULL;
+    rpc->urgent = true;
+    tn_etcd_hurry(rpc);
     start_waiting(client);
     tn_etcd_client_wake(client);
     return rpc;
@@ -527,8 +550,7 @@ static void hear_tick(uv_timer_t *timer)
 
     give_up_late(&client->rpcs, now);
     give_up_late(&client->waiting, now);
-    bool more = tn_etcd_streams_tick(client, now);
-    if (client->rpcs == NULL && client->waiting == NULL && !more)
+    if (client->rpcs == NULL && client->waiting == NULL)
         (void)uv_timer_stop(&client->tick);
     client->ticked(client->arg);
     tn_channel_flush(&client->channel);
@@ -568,7 +590,6 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
     if (rc < 0)
         return rc;
     memcpy(&seed, &secret, sizeof seed);
-    client->keeps_end = &client->keeps;
     client->waiting_end = &client->waiting;
     client->channel.host = &channel_host;
     client->channel.arg = client;

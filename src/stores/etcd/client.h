@@ -1,4 +1,4 @@
-/* client.h - etcd's calls on one connection: unary ones, the stream of keepalives, that of watches.
+/* client.h - etcd's calls on one connection: unary ones, and the stream of watches.
  *
  * Whoever asks says until when it waits. A call waits for a connection and for the password to be
  * accepted; it is sent once, and once more only if the server said that it looked at nothing but
@@ -42,14 +42,6 @@ struct tn_etcd_watch {
     struct tn_etcd_watcher *watcher;
 };
 
-struct tn_etcd_keep {
-    struct tn_etcd_keep *next;
-    int64_t id;
-    tenure_ns give_up_at;
-    tn_etcd_answered *answered;
-    void *arg;
-};
-
 struct tn_etcd_client {
     struct tn_etcd_config config;
     struct tn_tls_context *tls;
@@ -68,8 +60,6 @@ struct tn_etcd_client {
     struct tn_etcd_rpc *rpcs;                   /* Under way. */
     struct tn_etcd_rpc *waiting, **waiting_end; /* For a connection, or for their turn. */
     unsigned running;                           /* How many are under way. */
-    struct tn_grpc_call keep_call;
-    struct tn_etcd_keep *keeps, **keeps_end;
     struct tn_grpc_call watch_call;
     struct tn_etcd_watch *watches;
     struct tn_etcd_watcher
@@ -103,8 +93,10 @@ void tn_etcd_hurry(struct tn_etcd_rpc *rpc);
 void tn_etcd_cancel(struct tn_etcd_rpc *rpc);
 
 /* Keep lease @id alive; the message is an Etcd__LeaseKeepAliveResponse, with a ttl of 0 if there is
- * no such lease. Returns 0 or TENURE_E_NOMEM. */
-TENURE_MUST_USE int tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id,
+ * no such lease. Each has a stream of HTTP/2 to itself, so an answer belongs to this request and to
+ * no other: taking an earlier one for it would move a deadline beyond what the server has promised
+ * (P1). It waits for no other call's turn. NULL: as tn_etcd_call. */
+struct tn_etcd_rpc *tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id,
                                       tenure_ns give_up_at, tn_etcd_answered *answered, void *arg);
 
 /* Watch @key, or with @range all keys that begin with it, from @revision on; @deletes: only for
@@ -122,8 +114,6 @@ void tn_etcd_client_wake(struct tn_etcd_client *client);
 void tn_etcd_streams_up(struct tn_etcd_client *client);
 void tn_etcd_streams_down(struct tn_etcd_client *client);
 void tn_etcd_streams_close(struct tn_etcd_client *client);
-/* Gives up keepalives that took too long; false: there are none left. */
-bool tn_etcd_streams_tick(struct tn_etcd_client *client, tenure_ns now);
 /* A call's end in our words; its text is good until the next. */
 void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *call,
                      struct tn_etcd_reply *ret_reply);

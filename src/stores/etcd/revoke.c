@@ -48,7 +48,7 @@ static void held_off(void *arg, const struct tn_etcd_reply *reply)
 {
     struct tn_etcd_task *task = arg;
 
-    task->keeps = false;
+    task->rpc = NULL;
     if (reply->status != 0)
         tn_etcd_task_fail(task, reply);
     else
@@ -66,9 +66,9 @@ static void moved(void *arg, const struct tn_etcd_reply *reply)
     } else if (!txn->succeeded) {
         end_with(task, TN_ANSWER_STALE); /* It was given back meanwhile. */
     } else {
-        task->keeps = true;
-        if (tn_etcd_keepalive(&task->store->client, task->lease, task->give_up_at, held_off, task) <
-            0)
+        task->rpc =
+            tn_etcd_keepalive(&task->store->client, task->lease, task->give_up_at, held_off, task);
+        if (task->rpc == NULL)
             end_with(task, TN_ANSWER_OK); /* Moved it is. */
     }
 }

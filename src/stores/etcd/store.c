@@ -219,12 +219,19 @@ static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
     struct tn_etcd_task *task = arg;
     struct tn_store_req *req = task->req;
 
-    task->keeps = false;
+    const Etcd__LeaseKeepAliveResponse *response = (const void *)reply->message;
+    if (reply->status == 0 && response->id != tn_etcd_lease_of(&req->op.session)) {
+        struct tn_etcd_reply other = { .status = TENURE_E_TIMEOUT,
+                                       .grpc = TN_GRPC_LOST,
+                                       .text = "etcd: an answer belongs to another lease" };
+        tn_channel_doubt(&task->store->client.channel, other.text);
+        tn_etcd_task_fail(task, &other);
+        return;
+    }
     if (reply->status != 0) {
         tn_etcd_task_fail(task, reply);
         return;
     }
-    const Etcd__LeaseKeepAliveResponse *response = (const void *)reply->message;
     if (response->ttl <= 0) {
         tn_etcd_session_drop(task->store, tn_etcd_session_find(task->store, &req->op.session));
         end_with(task, TN_ANSWER_GONE);
@@ -240,10 +247,9 @@ static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
 
 static void keep_alive(struct tn_etcd_task *task)
 {
-    task->rpc = NULL;
-    task->keeps = true;
-    if (tn_etcd_keepalive(&task->store->client, tn_etcd_lease_of(&task->req->op.session),
-                          task->give_up_at, kept_alive, task) < 0)
+    task->rpc = tn_etcd_keepalive(&task->store->client, tn_etcd_lease_of(&task->req->op.session),
+                                  task->give_up_at, kept_alive, task);
+    if (task->rpc == NULL)
         no_memory(task);
 }
 

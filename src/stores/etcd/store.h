@@ -81,7 +81,6 @@ struct tn_etcd_task {
     int64_t lease, created;
     char *key; /* REVOKE: the holder's. */
     tenure_ns give_up_at;
-    bool keeps; /* Waits for a keepalive. */
     unsigned tries;
 };
 

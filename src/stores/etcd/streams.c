@@ -1,10 +1,6 @@
-/* streams.c - the stream of keepalives and the stream of watches; client.h has the contract.
+/* streams.c - the stream of watches; client.h has the contract.
  *
- * Keepalives: the server answers them in order. So an answer belongs to the oldest request for that
- * lease that has none yet: taking it for a later one would move a deadline beyond what the server
- * has promised (P1). One that is given up takes its stream with it, so no answer to it can come.
- *
- * Watches: creations are confirmed in order, with the number that their events carry. A connection
+ * Creations are confirmed in order, with the number that their events carry. A connection
  * that comes back gets them all again, each from where it was; a history that was compacted, or
  * that is shorter than what was seen before (a backup was restored), makes them fire. */
 #include <stdio.h>
@@ -29,7 +25,6 @@ struct tn_etcd_watcher {
     char key[];
 };
 
-static const char keep_path[] = "/etcdserverpb.Lease/LeaseKeepAlive";
 static const char watch_path[] = "/etcdserverpb.Watch/Watch";
 
 /* --- A stream --------------------------------------------------------------------------------- */
@@ -66,131 +61,6 @@ static bool send_message(struct tn_grpc_call *call, const ProtobufCMessage *mess
     if (packed != small)
         free(packed);
     return rc == 0;
-}
-
-/* --- Keepalives ------------------------------------------------------------------------------- */
-
-static struct tn_etcd_keep *take_keep(struct tn_etcd_client *client, struct tn_etcd_keep **at)
-{
-    struct tn_etcd_keep *keep = *at;
-
-    *at = keep->next;
-    if (client->keeps_end == &keep->next)
-        client->keeps_end = at;
-    return keep;
-}
-
-static void answer_keep(struct tn_etcd_client *client, struct tn_etcd_keep **at,
-                        const struct tn_etcd_reply *reply)
-{
-    struct tn_etcd_keep *keep = take_keep(client, at);
-
-    keep->answered(keep->arg, reply);
-    free(keep);
-}
-
-static void fail_keeps(struct tn_etcd_client *client, const struct tn_etcd_reply *reply)
-{
-    while (client->keeps != NULL)
-        answer_keep(client, &client->keeps, reply);
-}
-
-static void keep_heard(struct tn_grpc_call *call, const uint8_t *data, size_t len)
-{
-    struct tn_etcd_client *client = call->arg;
-    Etcd__LeaseKeepAliveResponse *response =
-        etcd__lease_keep_alive_response__unpack(NULL, len, data);
-    struct tn_etcd_keep **at = &client->keeps;
-
-    if (response == NULL)
-        return; /* The request will time out. */
-    while (*at != NULL && (*at)->id != response->id)
-        at = &(*at)->next;
-    if (*at != NULL) {
-        struct tn_etcd_reply reply = { .message = &response->base };
-        answer_keep(client, at, &reply);
-    }
-    etcd__lease_keep_alive_response__free_unpacked(response, NULL);
-}
-
-static void keep_ended(struct tn_grpc_call *call)
-{
-    struct tn_etcd_client *client = call->arg;
-    struct tn_etcd_reply reply;
-
-    tn_etcd_explain(client, call, &reply);
-    if (call->status == TN_GRPC_UNAVAILABLE && client->config.url.count > 1)
-        tn_channel_doubt(&client->channel, call->text);
-    fail_keeps(client, &reply);
-}
-
-/* What cannot be sent now is sent when there is a connection, or is given up like one that was
- * lost. */
-static void send_keep(struct tn_etcd_client *client, int64_t id)
-{
-    Etcd__LeaseKeepAliveRequest request = ETCD__LEASE_KEEP_ALIVE_REQUEST__INIT;
-
-    if (!open_stream(client, &client->keep_call, keep_path, keep_heard, keep_ended))
-        return;
-    request.id = id;
-    tn_etcd_sending(client);
-    (void)send_message(&client->keep_call, &request.base);
-}
-
-static void send_keeps(struct tn_etcd_client *client)
-{
-    for (struct tn_etcd_keep *keep = client->keeps; keep != NULL; keep = keep->next)
-        send_keep(client, keep->id);
-}
-
-int tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id, tenure_ns give_up_at,
-                      tn_etcd_answered *answered, void *arg)
-{
-    struct tn_etcd_keep *keep = calloc(1, sizeof *keep);
-
-    if (keep == NULL)
-        return TENURE_E_NOMEM;
-    keep->id = id;
-    keep->give_up_at = give_up_at;
-    keep->answered = answered;
-    keep->arg = arg;
-    *client->keeps_end = keep;
-    client->keeps_end = &keep->next;
-    send_keep(client, id);
-    tn_etcd_client_wake(client);
-    return 0;
-}
-
-/* No later answer comes before the one that does not come: a member hands keepalives on to the
- * leader it knows, and if that one stands still, only gives up after seven seconds. On a new stream
- * it may know of another leader. */
-static void leave_stuck_stream(struct tn_etcd_client *client)
-{
-    tn_grpc_cancel(&client->keep_call);
-    send_keeps(client);
-}
-
-static void give_up_late_keeps(struct tn_etcd_client *client, tenure_ns now)
-{
-    const char *why = client->channel.stream.error;
-    struct tn_etcd_reply late = { .status = TENURE_E_TIMEOUT,
-                                  .grpc = TN_GRPC_LOST,
-                                  .text = why[0] != '\0' ? why : "etcd: no answer in time" };
-    struct tn_etcd_keep **at = &client->keeps;
-    bool stuck = false;
-
-    while (*at != NULL) {
-        if (now < (*at)->give_up_at) {
-            at = &(*at)->next;
-            continue;
-        }
-        stuck = true;
-        tn_etcd_suspect(client);
-        answer_keep(client, at, &late);
-        at = &client->keeps; /* The list may be another one. */
-    }
-    if (stuck)
-        leave_stuck_stream(client);
 }
 
 /* --- Watches ---------------------------------------------------------------------------------- */
@@ -404,7 +274,6 @@ void tn_etcd_streams_up(struct tn_etcd_client *client)
          watcher = watcher->next)
         if (!watcher->asked)
             ask_watcher(client, watcher);
-    send_keeps(client);
 }
 
 /* The calls have ended by now, and with them what they carried. */
@@ -413,21 +282,9 @@ void tn_etcd_streams_down(struct tn_etcd_client *client)
     forget_stream(client);
 }
 
-bool tn_etcd_streams_tick(struct tn_etcd_client *client, tenure_ns now)
-{
-    give_up_late_keeps(client, now);
-    return client->keeps != NULL;
-}
-
 void tn_etcd_streams_close(struct tn_etcd_client *client)
 {
-    struct tn_etcd_reply reply = { .status = TENURE_E_CLOSED,
-                                   .grpc = TN_GRPC_LOST,
-                                   .text = "closed" };
-
-    tn_grpc_cancel(&client->keep_call);
     tn_grpc_cancel(&client->watch_call);
-    fail_keeps(client, &reply);
     while (client->watches != NULL)
         detach(client->watches);
     forget_stream(client);

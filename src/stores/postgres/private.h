@@ -181,6 +181,7 @@ struct tn_pg_store {
     struct tn_store_req *sent[TN_PG_BATCH]; /* NULL: given up meanwhile. */
     unsigned sent_count;
     struct tn_store_query *sent_list;
+    int64_t number; /* SESSION, STEPS: its answer repeats it. */
     /* observe.c */
     struct tn_pg_own *owns;
     struct tn_pg_watch *watches[TN_PG_BUCKETS];

@@ -123,16 +123,26 @@ void tn_pg_send(struct tn_pg_store *store, enum tn_pg_job job, const char *sql, 
     tn_pg_link_send(&store->work, sql, count, values);
 }
 
+enum { NUMBER = 24 };
+
+/* A number that no other statement has; the last column of every row of its answer repeats it. */
+static void draw_number(struct tn_pg_store *store, char ret_number[NUMBER])
+{
+    store->number = (int64_t)(tn_prng_next(&store->prng) >> 1);
+    (void)snprintf(ret_number, NUMBER, "%lld", (long long)store->number);
+}
+
 static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
 {
     struct tn_pg_buf secret = { 0 }, seq = { 0 }, third = { 0 }, fourth = { 0 };
     const struct tn_op *op = &req->op;
     struct tn_secret hash;
     static const char *const sql[] = {
-        [TN_OP_OPEN] = "SELECT * FROM tenure.open($1::uuid, $2::bigint, $3::bigint, $4::bytea)",
-        [TN_OP_RENEW] =
-            "SELECT * FROM tenure.renew($1::uuid, $2::bigint, $3::bigint, $4::bigint[])",
-        [TN_OP_CLOSE] = "SELECT tenure.close($1::uuid)",
+        [TN_OP_OPEN] = "SELECT r.*, $5::bigint FROM"
+                       " tenure.open($1::uuid, $2::bigint, $3::bigint, $4::bytea) r",
+        [TN_OP_RENEW] = "SELECT r.*, $5::bigint FROM"
+                        " tenure.renew($1::uuid, $2::bigint, $3::bigint, $4::bigint[]) r",
+        [TN_OP_CLOSE] = "SELECT tenure.close($1::uuid), $2::bigint",
     };
 
     tn_secret_hash(&op->session, 's', &hash);
@@ -148,14 +158,18 @@ static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
         /* It tells the news of its own session, and of no other. */
         tn_pg_list_seen(store, store->owns == own && own != NULL && own->next == NULL, &fourth);
     }
-    const char *values[] = { secret.data, seq.data, third.data, fourth.data };
+    char number[NUMBER];
+    draw_number(store, number);
+    const char *values[] = { secret.data, seq.data, third.data, fourth.data, number };
+    if (op->kind == TN_OP_CLOSE)
+        values[1] = number;
     store->sent[0] = req;
     store->sent_count = 1;
     set_job(store, TN_PG_SESSION);
     if (secret.failed || seq.failed || third.failed || fourth.failed)
         fail_sent(store, TENURE_E_NOMEM, "out of memory");
     else
-        tn_pg_link_send(&store->work, sql[op->kind], op->kind == TN_OP_CLOSE ? 1 : 4, values);
+        tn_pg_link_send(&store->work, sql[op->kind], op->kind == TN_OP_CLOSE ? 2 : 5, values);
     free(secret.data);
     free(seq.data);
     free(third.data);
@@ -188,12 +202,14 @@ static void add_step(struct tn_pg_buf bufs[STEP_PARAMS], const struct tn_op *op)
 static void send_steps(struct tn_pg_store *store)
 {
     static const char sql[] =
-        "SELECT r.* FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::text[], $5::bigint[],"
+        "SELECT r.*, $7::bigint FROM unnest($1::text[], $2::uuid[], $3::uuid[], $4::text[], "
+        "$5::bigint[],"
         " $6::boolean[]) WITH ORDINALITY o (kind, secret, term, name, token, wait, number)"
         " CROSS JOIN LATERAL tenure.step(o.kind, o.secret, o.term, o.name, o.token, o.wait) r"
         " ORDER BY o.number";
     struct tn_pg_buf bufs[STEP_PARAMS] = { { 0 } };
-    const char *values[STEP_PARAMS];
+    const char *values[STEP_PARAMS + 1];
+    char number[NUMBER];
     bool failed = false;
 
     while (store->sent_count < TN_PG_BATCH && store->normal.first != NULL) {
@@ -207,11 +223,13 @@ static void send_steps(struct tn_pg_store *store)
         failed = failed || bufs[i].failed;
         values[i] = bufs[i].data;
     }
+    draw_number(store, number);
+    values[STEP_PARAMS] = number;
     set_job(store, TN_PG_STEPS);
     if (failed)
         fail_sent(store, TENURE_E_NOMEM, "out of memory");
     else
-        tn_pg_link_send(&store->work, sql, STEP_PARAMS, values);
+        tn_pg_link_send(&store->work, sql, STEP_PARAMS + 1, values);
     for (int i = 0; i < STEP_PARAMS; i++)
         free(bufs[i].data);
 }
@@ -268,7 +286,7 @@ static void answer_session(struct tn_pg_store *store, const PGresult *result)
             tn_pg_own_drop(store, &hash);
     }
     /* Revocations are heard of before the renewal counts. */
-    if (PQnfields(result) > 1)
+    if (PQnfields(result) > 2)
         tn_pg_hear_news(store, result, 1);
     if (req != NULL)
         tn_req_finish(req, 0, "");
@@ -468,6 +486,15 @@ static void work_up(struct tn_pg_link *link)
         say_hello(link->store);
 }
 
+/* An answer that the network repeats has another statement's number, and extends nothing. */
+static bool is_bound(const struct tn_pg_store *store, const PGresult *result)
+{
+    for (int row = 0; row < PQntuples(result); row++)
+        if (tn_pg_int(result, row, PQnfields(result) - 1) != store->number)
+            return false;
+    return true;
+}
+
 static void work_result(struct tn_pg_link *link, const PGresult *result)
 {
     struct tn_pg_store *store = link->store;
@@ -479,6 +506,12 @@ static void work_result(struct tn_pg_link *link, const PGresult *result)
         else /* The connection broke; down() follows. */
             fail_sent(store, TENURE_E_TIMEOUT, "postgres: the connection was lost half-way");
         tn_pg_kick(store);
+        return;
+    }
+    if ((store->job == TN_PG_SESSION || store->job == TN_PG_STEPS) && !is_bound(store, result)) {
+        static const char why[] = "postgres: an answer belongs to another statement";
+        fail_sent(store, TENURE_E_TIMEOUT, why);
+        tn_pg_link_fail(link, TENURE_E_UNAVAILABLE, why);
         return;
     }
     switch (store->job) {

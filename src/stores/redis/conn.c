@@ -115,7 +115,8 @@ static void refuse(struct tn_rd_store *store, int code, const char *why)
     tn_resp_link_refuse(&store->conn.link, code, why);
 }
 
-static void greet(struct tn_rd_store *store, const struct tn_resp_word *words, uint32_t count)
+static void greet(struct tn_rd_store *store, const struct tn_resp_word *words, uint32_t count,
+                  const char number[TN_RD_NUMBER])
 {
     struct tn_rd_conn *conn = &store->conn;
 
@@ -123,6 +124,7 @@ static void greet(struct tn_rd_store *store, const struct tn_resp_word *words, u
         .base = { .done = greeted, .give_up_at = tn_rd_now(store) + TN_MS(GREETING_MS) },
         .store = store,
     };
+    memcpy(conn->call.number, number, TN_RD_NUMBER);
     if (tn_resp_link_greet(&conn->link, &conn->call.base, words, count) < 0)
         refuse(store, TENURE_E_NOMEM, "out of memory");
 }
@@ -130,20 +132,22 @@ static void greet(struct tn_rd_store *store, const struct tn_resp_word *words, u
 static void greet_next(struct tn_rd_store *store, enum tn_rd_greeting greeting)
 {
     const struct tn_rd_url *url = &store->url;
-    const char *texts[][6] = {
+    char number[TN_RD_NUMBER];
+    const char *texts[][7] = {
         [TN_RD_ASK] = { "SENTINEL", "get-master-addr-by-name", url->sentinel },
         [TN_RD_SELECT] = { "SELECT", url->database },
         [TN_RD_INFO] = { "INFO" },
         [TN_RD_LOAD] = { "SCRIPT", "LOAD", tn_lease },
-        [TN_RD_PROBE] = { "EVALSHA", TN_LEASE_SHA, "1", url->base, "hello", url->channel },
+        [TN_RD_PROBE] = { "EVALSHA", TN_LEASE_SHA, "1", url->base, "hello", url->channel, number },
     };
-    struct tn_resp_word words[6];
+    struct tn_resp_word words[7];
     uint32_t count = 0;
 
-    for (; count < 6 && texts[greeting][count] != NULL; count++)
+    tn_rd_draw_number(store, number);
+    for (; count < 7 && texts[greeting][count] != NULL; count++)
         words[count] = tn_resp_word_of(texts[greeting][count]);
     store->conn.greeting = greeting;
-    greet(store, words, count);
+    greet(store, words, count, number);
 }
 
 /* Connect to the server that another one has named. False: it has named none. */
@@ -255,9 +259,12 @@ static bool is_fit(struct tn_rd_store *store, const struct tn_resp_value *info)
 static void hear_probe(struct tn_rd_store *store, const struct tn_resp_call *call)
 {
     struct tn_rd_reply reply = tn_rd_reply_of(call->reply, call->reply_len);
+    bool bound = tn_rd_is(tn_rd_next(&reply), store->conn.call.number);
     struct tn_resp_word word = tn_rd_next(&reply);
 
-    if (tn_rd_is(word, "ok")) {
+    if (!bound) {
+        refuse(store, TENURE_E_UNAVAILABLE, "an answer belongs to another request");
+    } else if (tn_rd_is(word, "ok")) {
         store->conn.moves = 0;
         tn_stream_proven(&store->conn.link.stream);
         tn_resp_link_ready(&store->conn.link);

@@ -1,6 +1,6 @@
 -- lease.lua - every step that Tenure takes in Redis: one call, which nothing comes between.
 --
---     EVALSHA sha 1 {tenure} STEP CHANNEL ARGUMENT...
+--     EVALSHA sha 1 {tenure} STEP CHANNEL NUMBER ARGUMENT...
 --
 -- All keys begin with the one that is passed, whose braces put them into one slot of a cluster:
 --
@@ -24,7 +24,8 @@
 -- Tokens are twenty digits and are compared in two halves of ten: Lua's numbers are doubles, which
 -- cannot tell 2^53 from 2^53 + 1.
 --
--- The answer is an array: a word, the time until the next thing is due (-1: nothing), and what the
+-- The answer is an array: NUMBER, which no two calls share, so that an answer that is repeated on
+-- its way answers nothing; a word; the time until the next thing is due (-1: nothing); and what the
 -- step has to say. News goes to CHANNELs:<session> (g token term name, r token name) and to
 -- CHANNELn:<name> (held token ttl remaining beat term label).
 
@@ -512,9 +513,10 @@ function steps.tick()
     return { 'ok' }
 end
 
-local said = steps[step](unpack(ARGV, 3))
+local said = steps[step](unpack(ARGV, 4))
 if said[1] ~= 'version' and step ~= 'list' then
     work_off()
 end
 said[2] = next_due()
+table.insert(said, 1, ARGV[3])
 return said

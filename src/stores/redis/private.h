@@ -21,7 +21,7 @@
 #include "runtime/tls.h"
 #include "wire/resp.h"
 
-enum { TN_RD_HEX = 2 * sizeof(struct tn_secret), TN_RD_BUCKETS = 1024 };
+enum { TN_RD_HEX = 2 * sizeof(struct tn_secret), TN_RD_BUCKETS = 1024, TN_RD_NUMBER = 17 };
 
 /* --- url.c ---------------------------------------------------------------------------------- */
 
@@ -56,6 +56,7 @@ enum tn_rd_greeting {
 struct tn_rd_greet {
     struct tn_resp_call base;
     struct tn_rd_store *store;
+    char number[TN_RD_NUMBER]; /* As struct tn_rd_call has. */
 };
 
 struct tn_rd_conn {
@@ -111,6 +112,7 @@ struct tn_rd_call {
     struct tn_store_query query; /* LIST, CLOCK, FORGET. */
     struct tn_secret session;    /* LOOK: its hash. */
     bool whole;                  /* The script goes with it: the server has forgotten it. */
+    char number[TN_RD_NUMBER];   /* Its answer begins with it. */
     char name[TN_NAME_MAX + 1];
 };
 
@@ -156,6 +158,8 @@ struct tn_rd_store {
 };
 
 tenure_ns tn_rd_now(const struct tn_rd_store *store);
+/* A number that no other call has. */
+void tn_rd_draw_number(struct tn_rd_store *store, char ret_number[TN_RD_NUMBER]);
 /* A call of the store's own; @session or @name is what it is about. Without memory it is lost. */
 void tn_rd_call(struct tn_rd_store *store, enum tn_rd_job job, const struct tn_secret *session,
                 const char *name);

@@ -2,8 +2,9 @@
  *
  * Happy path: each request is one EVALSHA on the one connection, all that are asked in one turn go
  * out together, and answers come in order. What can fail: the connection, after which a call that
- * was written counts as unknown; or the server, which says why. A server that has forgotten the
- * script gets it again, and one that is no master (any more) is left: neither has done anything. */
+ * was written counts as unknown, as it does when an answer has another call's number; or the
+ * server, which says why. A server that has forgotten the script gets it again, and one that is no
+ * master (any more) is left: neither has done anything. */
 #include "stores/redis/redis.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@
 
 #define WHY "Redis answers before its disk or its replicas have it, and trusts its wall clock"
 
-enum { WORDS_MAX = 12 };
+enum { WORDS_MAX = 13 };
 
 tenure_ns tn_rd_now(const struct tn_rd_store *store)
 {
@@ -137,6 +138,12 @@ static void add_op(struct line *line, const struct tn_op *op, bool node)
     }
 }
 
+void tn_rd_draw_number(struct tn_rd_store *store, char ret_number[TN_RD_NUMBER])
+{
+    (void)snprintf(ret_number, TN_RD_NUMBER, "%016llx",
+                   (unsigned long long)tn_prng_next(&store->prng));
+}
+
 static void send_call(struct tn_rd_call *call)
 {
     static const char *const steps[] = { "", "list", "look", "read", "tick", "forget" };
@@ -152,6 +159,8 @@ static void send_call(struct tn_rd_call *call)
         add(&line, store->url.base);
         add(&line, steps[call->job]);
         add(&line, store->url.channel);
+        tn_rd_draw_number(store, call->number);
+        add(&line, call->number);
     }
     if (call->job == TN_RD_STEP) {
         add_op(&line, &call->req->op, store->node);
@@ -307,9 +316,15 @@ static void answer_call(struct tn_rd_call *call)
 {
     struct tn_rd_store *store = call->store;
     struct tn_rd_reply reply = tn_rd_reply_of(call->base.reply, call->base.reply_len);
-    struct tn_resp_word word = tn_rd_next(&reply);
     enum tn_rd_job job = call->job;
 
+    /* A repeated or a lost answer on the way: none that follows can be trusted. */
+    if (!tn_rd_is(tn_rd_next(&reply), call->number)) {
+        tn_rd_conn_leave(store, "an answer belongs to another request");
+        fail_call(call, TENURE_E_TIMEOUT, "redis: an answer belongs to another request");
+        return;
+    }
+    struct tn_resp_word word = tn_rd_next(&reply);
     tn_rd_hear_due(store, tn_rd_next(&reply));
     if (job == TN_RD_STEP) {
         answer_step(call, word, &reply);

@@ -1,4 +1,4 @@
-/* screen.c - ZooKeeper's frames, decoded as strictly as the client library should; screen.h says why.
+/* screen.c - ZooKeeper's frames, decoded as strictly as the library should; screen.h says why.
  *
  * The forms are those of zookeeper.jute: big-endian integers, strings and buffers behind their
  * length, vectors behind their count. */
