@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/prng.h"
 #include "stores/zookeeper/private.h"
 
 static char why[256];
@@ -172,6 +173,40 @@ TEST(paths_lead_to_names_and_back)
     CHECK(!tn_zk_path_parse(store, "/apple/a", name, node));
     CHECK(!tn_zk_path_parse(store, "/app", name, node));
     free(store);
+}
+
+/* Whatever others call their znodes and write into them. */
+TEST(random_nodes_are_refused_or_fit)
+{
+    static const char letters[] = "0123456789abcdef-latch-/_c_token=";
+    static struct tn_zk_store store = { .url.chroot = "/app" };
+    struct tn_prng prng;
+    unsigned nodes = 0;
+
+    tn_prng_seed(&prng, 20);
+    for (unsigned round = 0; round < 50000; round++) {
+        char text[1024], name[TN_NAME_MAX + 1], node[TN_ZK_PATH_MAX];
+        size_t len = 5 + (size_t)tn_prng_below(&prng, round % 10 == 0 ? 780 : 60);
+        struct tn_secret term;
+        uint64_t token;
+        int64_t seq;
+        memcpy(text, "/app/", 5);
+        for (size_t i = 5; i < len; i++)
+            text[i] = round % 3 == 0 ? (char)(1 + tn_prng_below(&prng, 255))
+                                     : letters[tn_prng_below(&prng, sizeof letters - 1)];
+        if (len > 40 && round % 2 == 0)
+            memcpy(text + len - 17, "-latch-0000000001", 17);
+        text[len] = '\0';
+        if (tn_zk_node_parse(text + 5, &seq)) {
+            nodes++;
+            CHECK(seq >= 0 && strlen(text + 5) < TN_ZK_NODE_MAX);
+        }
+        if (tn_zk_path_parse(&store, text, name, node))
+            CHECK(strlen(name) > 0 && strlen(node) < TN_ZK_NODE_MAX);
+        (void)tn_zk_node_term(text + 5, &term);
+        (void)tn_zk_note_parse(text + 5, (int)(len - 5), &token);
+    }
+    CHECK(nodes > 100);
 }
 
 #endif

@@ -101,6 +101,14 @@ uint64_t tn_rd_number(struct tn_resp_word word)
     return value;
 }
 
+tenure_ns tn_rd_ms(struct tn_resp_word word)
+{
+    const uint64_t most = (uint64_t)(INT64_MAX / TN_MS(4));
+    uint64_t number = tn_rd_number(word);
+
+    return TN_MS(number < most ? number : most);
+}
+
 bool tn_rd_is(struct tn_resp_word word, const char *text)
 {
     return word.len == strlen(text) && memcmp(word.bytes, text, word.len) == 0;

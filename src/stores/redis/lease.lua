@@ -480,13 +480,13 @@ function steps.look(session)
     return said
 end
 
--- prefix. All names that begin with it, in order.
+-- prefix. All names that begin with it, in order; but for keys that are somebody else's.
 function steps.list(prefix)
     local said = { 'ok', '' }
     for _, name in ipairs(call('ZRANGEBYLEX', base .. ':names', '[' .. prefix,
         '[' .. prefix .. '\255')) do
-        local lease = load_lease(name)
-        if lease.token ~= ZEROS then
+        local ours, lease = pcall(load_lease, name)
+        if ours and lease.token ~= ZEROS then
             said[#said + 1] = name
             for _, part in ipairs(describe(lease)) do
                 said[#said + 1] = part

@@ -258,7 +258,7 @@ void tn_rd_hear_due(struct tn_rd_store *store, struct tn_resp_word word)
 
     store->due_at = TN_NEVER;
     if (word.len > 0 && word.bytes[0] != '-')
-        store->due_at = tn_rd_now(store) + spread + TN_MS(1) * (tenure_ns)tn_rd_number(word);
+        store->due_at = tn_rd_now(store) + spread + tn_rd_ms(word);
     set_timer(store);
 }
 

@@ -88,6 +88,8 @@ struct tn_rd_reply tn_rd_reply_of(const char *bytes, size_t len);
 /* The next word; empty when there is none. */
 struct tn_resp_word tn_rd_next(struct tn_rd_reply *reply);
 uint64_t tn_rd_number(struct tn_resp_word word);
+/* A number of milliseconds, which may be any number. */
+tenure_ns tn_rd_ms(struct tn_resp_word word);
 bool tn_rd_is(struct tn_resp_word word, const char *text);
 
 /* --- store.c -------------------------------------------------------------------------------- */

@@ -65,8 +65,8 @@ void tn_rd_record(const struct tn_resp_word parts[7], struct tn_store_record *re
                                       .token = tn_rd_number(parts[1]) };
 
     if (record.held) {
-        record.ttl = TN_MS(1) * (tenure_ns)tn_rd_number(parts[2]);
-        record.remaining = TN_MS(1) * (tenure_ns)tn_rd_number(parts[3]);
+        record.ttl = tn_rd_ms(parts[2]);
+        record.remaining = tn_rd_ms(parts[3]);
         if (record.remaining > record.ttl)
             record.remaining = record.ttl;
         record.beat = tn_rd_number(parts[4]);
@@ -241,7 +241,7 @@ static void answer_session(struct tn_rd_store *store, struct tn_store_req *req,
     struct tn_rd_req *node = (struct tn_rd_req *)req;
 
     req->held = (uint32_t)tn_rd_number(tn_rd_next(reply));
-    req->ttl = TN_MS(1) * (tenure_ns)tn_rd_number(tn_rd_next(reply));
+    req->ttl = tn_rd_ms(tn_rd_next(reply));
     if (req->op.kind == TN_OP_OPEN && req->ttl > req->op.ttl)
         req->ttl = req->op.ttl; /* It was rounded up. */
     uint64_t sure = tn_rd_number(tn_rd_next(reply));
