@@ -4,15 +4,26 @@
  * restart the clients come back and make it anew, and until then the TTL holds.
  *
  * A process is watched through a pidfd, which becomes readable when it has ended, however it ended.
- * The kernel hands out the peer's own pidfd where it can (Linux 6.5); before that it is opened by
- * number, and a process that died and whose number was used again since it connected would be
- * taken for it. Its connection is closed in that case, so the mistake costs a TTL at most. */
+ * The kernel hands out the peer's own pidfd (SO_PEERPIDFD, Linux 6.5), also of a process in a pid
+ * namespace that this one cannot see, whose number is 0 here. Before Linux 6.5 the pidfd is opened
+ * by number: if the process died and its number was used again since it connected, the daemon
+ * watches the wrong process, which costs a TTL at most, because the right one is gone.
+ *
+ * A process that comes back on another connection is recognised, so that it costs one descriptor.
+ * That is all the recognition is for: a process that is bound twice is still one that must end, but
+ * one that is wrongly taken for another would not be waited for.
+ *
+ * If a process cannot be watched, the daemon will never know that it has ended. Its session then
+ * lives its TTL, whatever happens to the others. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/server.h"
@@ -20,6 +31,11 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+#ifndef PID_FS_MAGIC
+#define PID_FS_MAGIC 0x50494446
+#endif
+
+#define BINDS_MAX 64 /* Processes of one session. */
 
 static uint64_t hash_of(const struct tn_server *server, const struct tn_secret *session)
 {
@@ -61,7 +77,7 @@ static void detach(struct tn_link *link)
 
 static void drop_if_unused(struct tn_server *server, struct tn_link *link)
 {
-    if (link->conn != NULL || link->binds != NULL)
+    if (link->conn != NULL || link->binds != NULL || link->unwatched)
         return;
     tn_map_remove(server->links, &link->node);
     free(link);
@@ -123,7 +139,7 @@ static void process_ended(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     drop_bind(bind);
-    if (link->binds != NULL)
+    if (link->binds != NULL || link->unwatched)
         return; /* Another process can still act for it. */
     struct tn_op close_op = { .kind = TN_OP_CLOSE, .session = link->session };
     tn_server_tell_time(server);
@@ -131,6 +147,8 @@ static void process_ended(uv_poll_t *poll, int status, int events)
     tn_server_step(server, &close_op, &result);
 }
 
+/* The number is looked up only where the kernel does not know the option. If it knows the option and
+ * fails, the process may be gone and its number another's. */
 static int open_pidfd(const struct tn_conn *conn)
 {
     int pidfd = -1;
@@ -138,53 +156,82 @@ static int open_pidfd(const struct tn_conn *conn)
 
     if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0)
         return pidfd;
-    return (int)syscall(SYS_pidfd_open, conn->pid, 0);
+    return errno == ENOPROTOOPT && conn->pid > 0 ? (int)syscall(SYS_pidfd_open, conn->pid, 0) : -1;
 }
 
-/* Whoever comes back on another connection is watched already. */
-static bool is_bound(const struct tn_link *link, pid_t pid)
+/* Since Linux 6.9 the inode of a pidfd is its process's own, never used again. Before, all pidfds
+ * have the same one. */
+static uint64_t process_of(int pidfd)
 {
-    for (const struct tn_bind *bind = link->binds; bind != NULL; bind = bind->next) {
-        struct pollfd end = { .fd = bind->pidfd, .events = POLLIN };
-        if (bind->pid == pid && poll(&end, 1, 0) == 0)
-            return true;
+    struct statfs fs;
+    struct stat st;
+
+    if (fstatfs(pidfd, &fs) != 0 || fs.f_type != PID_FS_MAGIC || fstat(pidfd, &st) != 0)
+        return 0;
+    return st.st_ino;
+}
+
+uint64_t tn_link_process(const struct tn_conn *conn)
+{
+    int pidfd = open_pidfd(conn);
+    uint64_t process = pidfd >= 0 ? process_of(pidfd) : 0;
+
+    if (pidfd >= 0)
+        (void)close(pidfd);
+    return process;
+}
+
+/* Without the inode the number decides, while the process that has it lives: nobody else has it
+ * then. 0 is the number of every process that cannot be seen from here. */
+static bool is_same(const struct tn_bind *bind, uint64_t process, pid_t pid)
+{
+    struct pollfd end = { .fd = bind->pidfd, .events = POLLIN };
+
+    if (bind->process != 0 || process != 0)
+        return bind->process == process;
+    return pid > 0 && bind->pid == pid && poll(&end, 1, 0) == 0;
+}
+
+static bool add_bind(struct tn_server *server, struct tn_link *link, int pidfd, pid_t pid)
+{
+    struct tn_bind *bind = calloc(1, sizeof *bind);
+
+    if (bind == NULL || uv_poll_init(&server->loop, &bind->poll, pidfd) != 0) {
+        free(bind);
+        return false;
     }
-    return false;
+    bind->pidfd = pidfd;
+    bind->pid = pid;
+    bind->process = process_of(pidfd);
+    bind->server = server;
+    bind->link = link;
+    bind->next = link->binds;
+    bind->poll.data = bind;
+    link->binds = bind;
+    (void)uv_poll_start(&bind->poll, UV_READABLE, process_ended);
+    return true;
 }
 
 int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn_secret *session)
 {
-    struct tn_link *link;
-    struct tn_bind *bind;
-    int pidfd;
+    struct tn_link *link = get(server, session);
+    const struct tn_bind *bind;
+    uint32_t count = 0;
 
-    if (!conn->local)
-        return TENURE_E_UNSUPPORTED;
-    link = tn_link_find(server, session);
-    if (link != NULL && is_bound(link, conn->pid))
-        return 0;
-    pidfd = open_pidfd(conn);
-    if (pidfd < 0)
-        return TENURE_E_UNAVAILABLE;
-    link = get(server, session);
-    bind = link != NULL ? calloc(1, sizeof *bind) : NULL;
-    if (bind == NULL || uv_poll_init(&server->loop, &bind->poll, pidfd) != 0) {
-        if (link != NULL)
-            drop_if_unused(server, link);
-        free(bind);
-        (void)close(pidfd);
+    if (link == NULL)
         return TENURE_E_NOMEM;
-    }
-    *bind = (struct tn_bind) { .poll = bind->poll,
-                               .pidfd = pidfd,
-                               .pid = conn->pid,
-                               .server = server,
-                               .link = link,
-                               .next = link->binds };
-    bind->poll.data = bind;
-    link->binds = bind;
-    (void)uv_poll_start(&bind->poll, UV_READABLE, process_ended);
-    return 0;
+    int pidfd = conn->local ? open_pidfd(conn) : -1;
+    uint64_t process = pidfd >= 0 ? process_of(pidfd) : 0;
+    for (bind = link->binds; bind != NULL && !is_same(bind, process, conn->pid); bind = bind->next)
+        count++;
+    if (pidfd >= 0 && bind == NULL && count < BINDS_MAX && add_bind(server, link, pidfd, conn->pid))
+        return 0;
+    if (pidfd >= 0)
+        (void)close(pidfd);
+    if (bind != NULL)
+        return 0; /* It is watched already. */
+    link->unwatched = true;
+    return conn->local ? TENURE_E_UNAVAILABLE : TENURE_E_UNSUPPORTED;
 }
 
 static void drop(struct tn_server *server, struct tn_link *link)
@@ -192,6 +239,7 @@ static void drop(struct tn_server *server, struct tn_link *link)
     while (link->binds != NULL)
         drop_bind(link->binds);
     detach(link);
+    link->unwatched = false;
     drop_if_unused(server, link);
 }
 

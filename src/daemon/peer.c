@@ -8,7 +8,7 @@
 struct tn_peer {
     struct tn_map_node node; /* First. */
     uint32_t conns;
-    uint8_t key[17]; /* What kind, and the pid or address. */
+    uint8_t key[17]; /* What kind, and the process or address. */
 };
 
 static void read_key(const struct tn_conn *conn, uint8_t key[17])
@@ -18,8 +18,11 @@ static void read_key(const struct tn_conn *conn, uint8_t key[17])
 
     memset(key, 0, 17);
     if (conn->local) {
+        /* In another pid namespace: all of them have the number 0 here. */
+        uint64_t process = conn->pid == 0 ? tn_link_process(conn) : 0;
         key[0] = 'u';
         memcpy(key + 1, &conn->pid, sizeof conn->pid);
+        memcpy(key + 1 + sizeof conn->pid, &process, sizeof process);
         return;
     }
     (void)uv_tcp_getpeername(&conn->uv.tcp, (struct sockaddr *)&address, &len);

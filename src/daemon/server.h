@@ -67,7 +67,8 @@ struct tn_link {
     struct tn_secret session;
     struct tn_conn *conn; /* Where its news go; NULL: nowhere. */
     struct tn_link *conn_next, **conn_prev;
-    struct tn_bind *binds; /* Processes; when the last one is gone, the session ends. */
+    struct tn_bind *binds; /* Processes; when the last one is gone, the session ends, */
+    bool unwatched;        /* unless there is one that could not be watched. */
 };
 
 /* Users by number, from 1. */
@@ -80,7 +81,8 @@ struct tn_owners {
 struct tn_bind {
     uv_poll_t poll;
     int pidfd;
-    pid_t pid;
+    pid_t pid;        /* 0: it cannot be seen from this pid namespace. */
+    uint64_t process; /* The pidfd's inode; 0: this kernel has none for each. */
     struct tn_server *server;
     struct tn_link *link;
     struct tn_bind *next;
@@ -237,7 +239,8 @@ struct tn_server {
     uint32_t conn_count;
     bool resumable; /* One of the dirty ones may be. */
     struct tn_baton baton;
-    bool flushing; /* On a thread that does not serve any more. */
+    bool flushing;       /* On a thread that does not serve any more. */
+    bool witness_failed; /* A line says so. */
     tenure_ns flush_began;
     struct tn_histogram flushes, renewals, terms, gaps;
     uint32_t *changed; /* By lease; metrics.c. */
@@ -440,8 +443,11 @@ struct tn_link *tn_link_find(struct tn_server *server, const struct tn_secret *s
 bool tn_link_attach(struct tn_server *server, struct tn_conn *conn,
                     const struct tn_secret *session);
 /* The session lives with the peer's process. Returns 0, TENURE_E_UNSUPPORTED (not on a Unix
- * socket), TENURE_E_NOMEM or TENURE_E_UNAVAILABLE. */
+ * socket), TENURE_E_NOMEM or TENURE_E_UNAVAILABLE (it cannot be watched; the session lives its TTL
+ * from now on). */
 int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn_secret *session);
+/* A number of the peer's process that no other one has or will have; 0: the kernel has none. */
+uint64_t tn_link_process(const struct tn_conn *conn);
 void tn_link_ended(struct tn_server *server, const struct tn_secret *session);
 void tn_link_conn_closed(struct tn_conn *conn);
 void tn_link_drop_all(struct tn_server *server);

@@ -93,10 +93,11 @@ def new_user(user):
 class Daemon:
     """with Daemon("--http", "127.0.0.1:0") as daemon: ..."""
 
-    def __init__(self, *words, tcp=False, env=None, fds=None):
+    def __init__(self, *words, tcp=False, env=None, fds=None, before=()):
         self.root = tempfile.mkdtemp(prefix="tenured-test-")
         self.socket = self.root + "/run/socket"
         self.words, self.tcp, self.env, self.fds = words, tcp, env, fds
+        self.before = before # The program is started by these words.
         os.mkdir(self.root + "/run", 0o700)
         atexit.register(shutil.rmtree, self.root, True)
 
@@ -119,7 +120,7 @@ class Daemon:
             words += ["--listen", "tcp:127.0.0.1:0"]
         self.errors = open(self.root + "/stderr", "wb")
         self.process = subprocess.Popen(
-            [*words, *self.words], stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            [*self.before, *words, *self.words], stdout=subprocess.PIPE, stderr=self.errors, text=True,
             preexec_fn=limit, env={**os.environ, **(self.env or {})})
         self.ready = self.process.stdout.readline().strip()
         if not self.ready.startswith("tenured ready"):
