@@ -16,6 +16,8 @@
  * and as libuv's loop cannot be entered twice, no flush is made from inside it. */
 #include <unistd.h>
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/time.h"
 #include "daemon/server.h"
@@ -193,6 +195,10 @@ static void take_note(struct tn_server *server, int error)
     tn_text_init(&err, line, sizeof line);
     if (tn_journal_landed(&server->journal, error, &err) != 0)
         give_up(&err);
+    if (server->journal.witness_error != 0 && !server->witness_failed)
+        tn_log("%s: %s; an older copy of the data would not be noticed",
+               server->config.journal.witness, strerror(server->journal.witness_error));
+    server->witness_failed = server->journal.witness_error != 0;
     tn_histogram_add(&server->flushes, tn_boottime() - server->flush_began);
 }
 

@@ -294,7 +294,7 @@ int tn_journal_open(struct tn_journal *journal, const struct tn_journal_config *
     struct tn_witness_note note = { .store = journal->store,
                                     .seq = journal->seq,
                                     .token = state->token(state->arg) };
-    tn_witness_write(&journal->witness, &note);
+    (void)tn_witness_write(&journal->witness, &note); /* The next flush tells. */
     tn_journal_prepare(journal);
     return 0;
 }
@@ -390,13 +390,19 @@ int tn_journal_seal(struct tn_journal *journal, struct tn_text *reterr)
     return 0;
 }
 
-int tn_journal_write_out(const struct tn_journal *journal)
+int tn_journal_write_out(struct tn_journal *journal)
 {
     size_t whole = round_up(journal->at % BLOCK + journal->sealed_len);
     int error = tn_journal_write(journal->fd, journal->blocks, whole, round_down(journal->at));
 
     if (error == 0 && fdatasync(journal->fd) != 0)
         error = errno;
+    /* The highest token may belong to the batch that gathers: what is noted was sealed with this. */
+    struct tn_witness_note note = { .store = journal->store,
+                                    .seq = journal->seq + 1,
+                                    .token = journal->sealed_token };
+    if (error == 0)
+        journal->witness_error = tn_witness_write(&journal->witness, &note);
     return error;
 }
 
@@ -413,11 +419,6 @@ int tn_journal_landed(struct tn_journal *journal, int error, struct tn_text *ret
     journal->grown_bytes += journal->sealed_len;
     journal->sealed_len = 0;
     journal->flushes++;
-    /* The token may belong to the batch that gathers; it is not noted before that is flushed. */
-    struct tn_witness_note note = { .store = journal->store,
-                                    .seq = journal->seq,
-                                    .token = journal->sealed_token };
-    tn_witness_write(&journal->witness, &note);
     return 0;
 }
 

@@ -48,6 +48,7 @@ struct tn_journal {
     struct tn_journal_config config;
     struct tn_journal_state state;
     struct tn_witness witness;
+    int witness_error; /* Of the last note, an errno; 0: it is there. */
     struct tn_secret store;
     int dir_fd, lock_fd, fd;
     uint64_t first_seq;   /* Of the file being written. */
@@ -94,7 +95,7 @@ TENURE_MUST_USE int tn_journal_flush(struct tn_journal *journal, struct tn_text 
  * that. One at a time. Between the first and the last nothing may be done to the journal but to
  * add. */
 TENURE_MUST_USE int tn_journal_seal(struct tn_journal *journal, struct tn_text *reterr);
-TENURE_MUST_USE int tn_journal_write_out(const struct tn_journal *journal);
+TENURE_MUST_USE int tn_journal_write_out(struct tn_journal *journal);
 TENURE_MUST_USE int tn_journal_landed(struct tn_journal *journal, int error,
                                       struct tn_text *reterr);
 

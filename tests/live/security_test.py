@@ -139,6 +139,71 @@ def options_may_come_from_a_file_and_a_mistake_there_is_named_by_line():
         same((daemon.process.returncode, daemon.said().count("\n")), (64, 1))
 
 
+@case
+def a_witness_of_somebody_else_is_refused_and_left_alone():
+    daemon = Daemon()
+    witness, other = daemon.root + "/data.witness", daemon.path("other")
+    with daemon, daemon.resp() as peer:
+        peer.ask("TOKEN", "RAISE", 7)
+
+    def with_owner():
+        if os.geteuid() == 0:
+            os.chown(witness, 65534, 65534)
+        else:
+            os.symlink(other, witness + ".new")
+            os.rename(witness + ".new", witness)
+
+    def instead(make):
+        def change():
+            os.unlink(witness)
+            make()
+        return change
+
+    changes = (with_owner, lambda: os.chmod(witness, 0o660), lambda: os.chmod(witness, 0o602),
+               lambda: os.link(witness, other), lambda: os.truncate(witness, 20),
+               lambda: os.truncate(witness, 8192), instead(lambda: os.symlink(other, witness)),
+               instead(lambda: os.mkfifo(witness, 0o600)), instead(lambda: os.mkdir(witness)))
+    for change in changes:
+        shutil.copy2(witness, daemon.path("kept"))
+        change()
+        before = os.lstat(witness)
+        try:
+            daemon.start()
+            raise AssertionError("started: " + str(changes.index(change)))
+        except AssertionError as error:
+            assert str(error).startswith("not ready") and "data.witness: " in str(error), error
+        after = os.lstat(witness)
+        same((after.st_size, after.st_mtime_ns), (before.st_size, before.st_mtime_ns))
+        if stat.S_ISDIR(after.st_mode):
+            os.rmdir(witness)
+        else:
+            os.unlink(witness)
+        if os.path.lexists(other):
+            os.unlink(other)
+        shutil.copy2(daemon.path("kept"), witness)
+    with daemon, daemon.resp() as peer:
+        same(peer.ask("TOKEN"), 7)
+
+
+@case
+def a_witness_that_is_cut_short_does_not_end_the_daemon_and_is_made_good():
+    daemon = Daemon()
+    witness = daemon.root + "/data.witness"
+    with daemon, daemon.resp() as peer:
+        peer.ask("TOKEN", "RAISE", 7)
+        shutil.copytree(daemon.root + "/data", daemon.root + "/older")
+        os.truncate(witness, 0)
+        same(peer.ask("TOKEN", "RAISE", 8), 8)
+        same(peer.ask("TOKEN", "RAISE", 9), 9)
+    shutil.rmtree(daemon.root + "/data")
+    os.rename(daemon.root + "/older", daemon.root + "/data")
+    try:
+        daemon.start()
+        raise AssertionError("started with older data")
+    except AssertionError as error:
+        assert "up to token 9" in str(error), error
+
+
 # --- How much ----------------------------------------------------------------------------------
 
 @case
