@@ -65,9 +65,10 @@ static bool is_older(struct tn_call *call, uint64_t saw)
 
     if (saw <= token)
         return false;
-    tn_log("a client has seen token %llu, the highest here is %llu: is this an older copy of the "
-           "data? TOKEN RAISE goes on from there",
-           (unsigned long long)saw, (unsigned long long)token);
+    if (tn_log_due(call->server, TN_SAID_OLDER))
+        tn_log("a client has seen token %llu, the highest here is %llu: is this an older copy of "
+               "the data? TOKEN RAISE goes on from there",
+               (unsigned long long)saw, (unsigned long long)token);
     tn_reply_error(call, "OLDER the highest token here is %llu: an older copy of the data?",
                    (unsigned long long)token);
     return true;
@@ -178,6 +179,8 @@ static void renew_one(struct tn_call *call, uint32_t index, uint64_t seq, uint64
     call->server->count.renewals++;
     if (call->conn->renewed++ == 0)
         call->conn->renewed_at = call->server->now;
+    if (result.answer == TN_ANSWER_OK && !tn_pending_take_back(call->server, &op, &result))
+        call->renews = false;
     if (result.answer == TN_ANSWER_OK)
         reply_renewed(call, &result);
     else

@@ -169,7 +169,8 @@ bool tn_word_secret(struct tn_call *call, uint32_t index, char kind, struct tn_s
     struct tn_secret secret;
     char text[32];
 
-    if (kind == 's' && word->len == 32 && memcmp(conn->cached_text, word->bytes, 32) == 0) {
+    if (kind == 's' && word->len == 32 && conn->cached_text[0] != 0 &&
+        memcmp(conn->cached_text, word->bytes, 32) == 0) {
         *ret_hash = conn->cached_hash;
         if (ret_text != NULL)
             memcpy(ret_text, word->bytes, 32);

@@ -197,7 +197,8 @@ void tn_conn_send(struct tn_conn *conn, size_t len)
         return;
     }
     if (conn->out.full) {
-        tn_log("connection %llu: reads too slowly, cut off", (unsigned long long)conn->id);
+        if (tn_log_due(conn->server, TN_SAID_SLOW))
+            tn_log("connection %llu: reads too slowly, cut off", (unsigned long long)conn->id);
         tn_conn_close(conn);
         return;
     }

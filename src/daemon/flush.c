@@ -14,9 +14,8 @@
  * All of the server belongs to the thread that serves. Between let_go and take_back that may become
  * the other one, so the first must not touch it meanwhile, but for the sealed frame of the journal;
  * and as libuv's loop cannot be entered twice, no flush is made from inside it. */
-#include <unistd.h>
-
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/time.h"
@@ -35,6 +34,7 @@ _Noreturn static void give_up(const struct tn_text *why)
 {
     tn_log("%s: ending without answering, so that nothing is promised that is not on disk",
            tn_text_str(why));
+    tn_log_finish();
     _exit(STATUS_IO);
 }
 
@@ -198,6 +198,7 @@ static void take_note(struct tn_server *server, int error)
     if (server->journal.witness_error != 0 && !server->witness_failed)
         tn_log("%s: %s; an older copy of the data would not be noticed",
                server->config.journal.witness, strerror(server->journal.witness_error));
+    tn_pending_landed(server);
     server->witness_failed = server->journal.witness_error != 0;
     tn_histogram_add(&server->flushes, tn_boottime() - server->flush_began);
 }
@@ -214,6 +215,7 @@ enum tn_flushed tn_flush(struct tn_server *server)
     tn_text_init(&err, line, sizeof line);
     if (tn_journal_seal(&server->journal, &err) != 0)
         give_up(&err);
+    tn_pending_sealed(server);
     server->flush_began = tn_boottime();
     let_go(&server->baton);
     int error = tn_journal_write_out(&server->journal);

@@ -125,8 +125,9 @@ static void add(struct tn_http_request *request, const struct tn_text *text)
     struct tn_body *body = &request->body;
 
     if (!tn_body_room(body, text->len, TN_STREAM_MAX)) {
-        tn_log("connection %llu: reads events too slowly, cut off",
-               (unsigned long long)request->conn->id);
+        if (tn_log_due(request->conn->server, TN_SAID_SLOW))
+            tn_log("connection %llu: reads events too slowly, cut off",
+                   (unsigned long long)request->conn->id);
         tn_conn_close(request->conn);
         return;
     }

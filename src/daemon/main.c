@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,6 +395,11 @@ static void say_ready(const struct tn_server *server)
     if (tn_http_port(server) != 0)
         tn_text_addf(&text, ", http:%d", tn_http_port(server));
     tn_notify("READY=1");
+    struct pollfd room = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    if (poll(&room, 1, 0) == 0) {
+        tn_log("stdout is not read, so the line that begins \"tenured ready\" is left out");
+        return; /* Holders wait for their renewals. */
+    }
     (void)puts(line);
     (void)fflush(stdout);
 }
@@ -408,6 +414,7 @@ static int serve(const struct tn_server_config *config)
     if (server == NULL)
         return STATUS_UNAVAILABLE;
     tn_text_init(&err, line, sizeof line);
+    tn_log_open();
     int rc = tn_server_open(server, config, &err);
     if (rc == 0) {
         say_ready(server);
@@ -418,6 +425,7 @@ static int serve(const struct tn_server_config *config)
         status = status_of(rc);
     }
     free(server);
+    tn_log_finish();
     return status;
 }
 

@@ -72,7 +72,6 @@ static void send_own(struct tn_conn *conn)
         tn_conn_write(conn, (const char *)bytes, len);
 }
 
-/* At most one line in a second, whoever knocks how often. */
 static void say_failed(struct tn_conn *conn)
 {
     struct tn_server *server = conn->server;
@@ -81,9 +80,8 @@ static void say_failed(struct tn_conn *conn)
     struct tn_text text;
 
     tn_metrics_refused(server, "DENIED");
-    if (server->now < server->tls_quiet_until)
+    if (!tn_log_due(server, TN_SAID_TLS))
         return;
-    server->tls_quiet_until = server->now + TN_SEC(1);
     tn_text_init(&text, shown, sizeof shown);
     tn_text_escape(&text, why, strlen(why));
     tn_log("connection %llu: no TLS: %s", (unsigned long long)conn->id, shown);

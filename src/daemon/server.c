@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,20 +24,6 @@
 #define HEARINGS_MAX 4
 #define MANY 16
 #define MUCH_BYTES (256 * 1024)
-
-void tn_log(const char *format, ...)
-{
-    char line[500];
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    for (char *at = line; *at != 0; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7F)
-            *at = '?'; /* Nothing that a peer or a path says makes a line of its own. */
-    (void)fprintf(stderr, "tenured: %s\n", line);
-}
 
 void tn_server_tell_time(struct tn_server *server)
 {
@@ -103,6 +88,7 @@ void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_
     tn_table_step(server->state.table, server->now, op, ret_result);
     if (ret_result->count > 0 || (ret_result->answer == TN_ANSWER_OK && op->kind != TN_OP_RENEW)) {
         tn_state_log(&server->state, &server->journal, op, ret_result);
+        tn_pending_note(server, op, ret_result);
         pass_on(server, op, ret_result);
     }
 }
@@ -494,4 +480,5 @@ void tn_server_close(struct tn_server *server)
     tn_tls_context_free(server->tls);
     tn_acl_free(server->acl);
     free(server->owners.names);
+    tn_pending_close(server);
 }

@@ -158,7 +158,7 @@ struct tn_conn {
     struct tn_link *links;
     struct tn_watch *watches;
     uint32_t watch_count;
-    char cached_text[32]; /* The session named last, and its hash. */
+    char cached_text[32]; /* The session named last, and its hash; begins with 0: none was. */
     struct tn_secret cached_hash;
 };
 
@@ -203,6 +203,22 @@ struct tn_heard {
     char bytes[8 * TN_FRAME_BYTES];
 };
 
+/* What is not on disk yet about sessions; pending.c. */
+struct tn_pendings {
+    struct tn_map_node *map[TN_BUCKETS];
+    struct tn_pending *gathered, *sealed, *spare;
+    uint64_t batch; /* The one that gathers. */
+    bool blind;     /* A note is missing: no memory. */
+};
+
+/* Lines that peers can cause, as often as they like. */
+enum tn_said { TN_SAID_TLS, TN_SAID_SLOW, TN_SAID_OLDER, TN_SAID_COUNT };
+
+struct tn_quiet {
+    tenure_ns until;
+    uint64_t left_out;
+};
+
 /* Who serves; flush.c. */
 struct tn_baton {
     uv_mutex_t lock; /* Guards what follows. */
@@ -221,7 +237,7 @@ struct tn_server {
     struct tn_state state;
     struct tn_journal journal;
     struct tn_tls_context *tls; /* NULL: TCP and HTTP are in clear, on loopback. */
-    tenure_ns tls_quiet_until;
+    struct tn_quiet quiet[TN_SAID_COUNT];
     struct tn_acl *acl; /* NULL: whoever can connect may do everything. */
     struct tn_owners owners;
     uv_loop_t loop;
@@ -258,6 +274,7 @@ struct tn_server {
         uint64_t commands, grants, renewals, refusals, expired;
         uint64_t refused[TN_REASONS]; /* By the word of the error. */
     } count;
+    struct tn_pendings pendings;
     struct tn_map_node *peers[TN_BUCKETS];
     struct tn_map_node *links[TN_BUCKETS];
     struct tn_map_node *waits[TN_BUCKETS];
@@ -287,9 +304,6 @@ TENURE_MUST_USE int tn_server_open(struct tn_server *server, const struct tn_ser
 int tn_server_run(struct tn_server *server);
 void tn_server_close(struct tn_server *server);
 
-/* One line to stderr. */
-void tn_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* One step of the table at the server's now: journaled, and its notices passed on. */
 void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_result *ret_result);
 
@@ -298,6 +312,16 @@ void tn_server_tell_time(struct tn_server *server);
 
 /* A turn of the loop, after uv_run. False: the server is over, or not the caller's any more. */
 bool tn_server_turn(struct tn_server *server);
+
+/* --- log.c ------------------------------------------------------------------------------------ */
+
+/* One line to stderr; never waits for it once tn_log_open was called. */
+void tn_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Whether a line that peers can cause may be logged: one in a second of each kind. */
+bool tn_log_due(struct tn_server *server, enum tn_said what);
+void tn_log_open(void);
+/* The program ends: wait a moment for the last lines. */
+void tn_log_finish(void);
 
 /* --- flush.c ---------------------------------------------------------------------------------- */
 
@@ -316,6 +340,20 @@ void tn_flush_send_unbound(struct tn_server *server);
 /* Wait until a flush lasts: then the server is the caller's. False: it is over. */
 TENURE_MUST_USE bool tn_flush_stand_by(struct tn_server *server);
 void tn_flush_end(struct tn_server *server);
+
+/* --- pending.c -------------------------------------------------------------------------------- */
+
+/* After a step whose records were added to the batch. */
+void tn_pending_note(struct tn_server *server, const struct tn_op *op,
+                     const struct tn_result *result);
+/* Make of a renewal's result what is on disk. False: the session itself is not, so the reply must
+ * wait for the flush. */
+TENURE_MUST_USE bool tn_pending_take_back(struct tn_server *server, const struct tn_op *op,
+                                          struct tn_result *result);
+/* The batch is on its way to the disk; it is there. */
+void tn_pending_sealed(struct tn_server *server);
+void tn_pending_landed(struct tn_server *server);
+void tn_pending_close(struct tn_server *server);
 
 /* --- listen.c --------------------------------------------------------------------------------- */
 

@@ -147,6 +147,14 @@ static bool is_watchable(const struct tn_resp_word *word)
     return tn_name_check(word->bytes, len, NULL) == 0;
 }
 
+static bool check_watchable(struct tn_call *call, uint32_t index)
+{
+    if (is_watchable(&call->words[index]))
+        return true;
+    tn_reply_error(call, "ERR word %u is neither a name nor PREFIX/* nor *", index);
+    return false;
+}
+
 static void confirm(struct tn_call *call, const struct tn_resp_word *word, bool on)
 {
     struct tn_conn *conn = call->conn;
@@ -172,11 +180,7 @@ void tn_cmd_watch(struct tn_call *call)
         return;
     for (uint32_t i = 1; i < call->count; i++) {
         const struct tn_resp_word *word = &call->words[i];
-        if (!is_watchable(word)) {
-            tn_reply_error(call, "ERR word %u is neither a name nor PREFIX/* nor *", i);
-            return;
-        }
-        if (!tn_may_word(call, TN_OBSERVE, i))
+        if (!check_watchable(call, i) || !tn_may_word(call, TN_OBSERVE, i))
             return;
         if (find(conn, word->bytes, word->len) == NULL &&
             (conn->watch_count == WATCHES_MAX || !add(conn, word->bytes, word->len))) {
@@ -203,6 +207,8 @@ void tn_cmd_unwatch(struct tn_call *call)
         confirm(call, &word, false);
     }
     for (uint32_t i = 1; i < call->count; i++) {
+        if (!check_watchable(call, i))
+            return;
         struct tn_watch *watch = find(conn, call->words[i].bytes, call->words[i].len);
         if (watch != NULL)
             drop(watch);

@@ -410,7 +410,7 @@ def a_reader_of_events_that_does_not_read_is_cut_off_and_nobody_waits_for_it():
             daemon.post("/v1/leases/release", session=secret(1), term=term, leases=[
                 {"name": name, "token": one["token"]}
                 for name, one in zip(names, many["results"])])
-        same("too slowly" in daemon.said(), True)
+        until(lambda: "too slowly" in daemon.said(), "a line")
         until(lambda: daemon.ask("GET", "/v1/info")[1]["watches"] == 0, "no watch is left")
         slow.close()
 

@@ -443,6 +443,107 @@ def the_disk_may_hang_again_and_again():
 
 
 @case
+def a_renewal_tells_of_no_grant_release_or_revocation_that_is_not_on_disk():
+    daemon = Daemon()
+    stall = daemon.path("stall")
+    daemon.env = {**fixture("failing_disk"), "TENURE_TEST_FLUSHES": "1000000",
+                  "TENURE_TEST_STALL": stall}
+    renew = ("SESSION", "RENEW", secret(1), "SEEN", "0")
+
+    def hangs(*words):
+        """What RENEW says before @words are on disk, while the disk hangs, and after."""
+        daemon.path("stall", "")
+        taker.send(*words)
+        said = [holder.ask(*renew)[1:] for _ in range(50)]
+        same(all(one == said[0] for one in said), True)
+        # One more: its flush waits for the first, and is as little told.
+        last.send("LEASE", "ACQUIRE", secret(1), secret(9), "b" + words[-1])
+        same(holder.ask(*renew)[1:], said[0])
+        os.unlink(stall)
+        taker.read()
+        last.read()
+        return said[0], holder.ask(*renew)[1:]
+
+    with daemon, daemon.resp() as holder, daemon.resp() as taker, daemon.resp() as last:
+        holder.ask("SESSION", "OPEN", secret(1), 60000)
+        same(hangs("LEASE", "ACQUIRE", secret(1), secret(9), "n"), ([0, 0, 0, []], [2, 0, 0, []]))
+        same(hangs("LEASE", "RELEASE", secret(1), secret(9), "n", "1"),
+             ([2, 0, 0, []], [2, 0, 0, []]))
+        same(hangs("REVOKE", "bn"), ([2, 0, 0, []], [3, 1, 0, ["bn", 2]]))
+
+
+@case
+def bytes_that_are_no_digits_are_no_secret():
+    with Daemon() as daemon, daemon.resp() as peer:
+        for word in (b"\0" * 32, b"0" * 32, b"\0" * 31, b"1" * 31 + b"\0", b"g" * 32):
+            for command in (("SESSION", "OPEN", word, 60000), ("SESSION", "RENEW", word),
+                            ("SESSION", "BIND", word), ("SESSION", "CLOSE", word),
+                            ("LEASE", "ACQUIRE", word, secret(9), "x"),
+                            ("LEASE", "ACQUIRE", secret(1), word, "x")):
+                same(peer.refused(*command), "ERR")
+
+
+@case
+def peers_cannot_flood_the_log():
+    start = time.monotonic()
+    with Daemon() as daemon, daemon.resp() as peer:
+        for _ in range(20):
+            for _ in range(200):
+                peer.send("SESSION", "OPEN", "*", 60000, "SAW", 10**18)
+            for _ in range(200):
+                try:
+                    peer.read()
+                except ServerError as error:
+                    same(str(error).split()[0], "OLDER")
+        until(lambda: "seen token" in daemon.said(), "a line")
+        lines = daemon.said().count("seen token")
+        same(1 <= lines <= 1 + time.monotonic() - start, True)
+
+
+@case
+def a_long_word_is_refused_and_the_connection_goes_on():
+    with Daemon() as daemon, daemon.resp() as peer:
+        for word in ("x" * 600, "x" * 1500, "x" * 4096, "y" * 300 + "/*", "a*", "", "/*"):
+            for command in ("UNWATCH", "WATCH", "UNSUBSCRIBE", "PUNSUBSCRIBE"):
+                same(peer.refused(command, word), "ERR")
+        same(peer.ask("UNWATCH", "x" * 255)[0], "unsubscribe")
+        same(peer.ask("PING"), "PONG")
+        same(daemon.said(), "")
+
+
+@case
+def a_log_that_nobody_reads_keeps_nobody_waiting():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with open(writer, "wb", buffering=0, closefd=False) as pipe:
+        while pipe.write(b"." * 4096) is not None: # None: the pipe is full.
+            pass
+    os.set_blocking(writer, True)
+    daemon = Daemon(stderr=writer)
+    daemon.words = ("--acl", daemon.path("acl", "# " + "x" * 200))
+    with daemon, daemon.resp() as peer:
+        for number in range(1500):
+            daemon.process.send_signal(signal.SIGHUP) # A line each.
+            same(peer.ask("PING", number), str(number))
+        os.set_blocking(reader, False)
+        said = b""
+
+        def has_said():
+            nonlocal said
+            try:
+                said += os.read(reader, 1 << 20)
+            except BlockingIOError:
+                daemon.process.send_signal(signal.SIGHUP)
+            return re.search(rb"tenured: \d+ lines dropped", said)
+
+        until(has_said, "how many lines were dropped is not said")
+        same(set(re.sub(rb"^\.*", b"", said).splitlines()) >=
+             {b"tenured: " + daemon.path("acl").encode() + b": read again"}, True)
+    os.close(reader)
+    os.close(writer)
+
+
+@case
 def a_million_hostile_bytes_get_an_error_and_the_end_and_others_are_served():
     with Daemon(tcp=True) as daemon, daemon.resp() as holder:
         holder.ask("SESSION", "OPEN", secret(1), 5000)

@@ -93,11 +93,12 @@ def new_user(user):
 class Daemon:
     """with Daemon("--http", "127.0.0.1:0") as daemon: ..."""
 
-    def __init__(self, *words, tcp=False, env=None, fds=None, before=()):
+    def __init__(self, *words, tcp=False, env=None, fds=None, before=(), stderr=None):
         self.root = tempfile.mkdtemp(prefix="tenured-test-")
         self.socket = self.root + "/run/socket"
         self.words, self.tcp, self.env, self.fds = words, tcp, env, fds
         self.before = before # The program is started by these words.
+        self.stderr = stderr # None: a file, for said().
         os.mkdir(self.root + "/run", 0o700)
         atexit.register(shutil.rmtree, self.root, True)
 
@@ -120,7 +121,8 @@ class Daemon:
             words += ["--listen", "tcp:127.0.0.1:0"]
         self.errors = open(self.root + "/stderr", "wb")
         self.process = subprocess.Popen(
-            [*self.before, *words, *self.words], stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            [*self.before, *words, *self.words], stdout=subprocess.PIPE,
+            stderr=self.errors if self.stderr is None else self.stderr, text=True,
             preexec_fn=limit, env={**os.environ, **(self.env or {})})
         self.ready = self.process.stdout.readline().strip()
         if not self.ready.startswith("tenured ready"):

@@ -127,7 +127,7 @@ def who_has_no_certificate_of_the_ca_is_kept_out_and_others_are_served():
                         except ConnectionError:
                             pass
                 served.ask("SESSION", "RENEW", secret(1))
-        same("no TLS" in daemon.said(), True)
+        until(lambda: "no TLS" in daemon.said(), "a line")
 
 
 @case
@@ -141,7 +141,7 @@ def beyond_loopback_there_is_only_tls():
             same("mutual TLS is needed" in str(error), True)
         same(daemon.process.returncode, 77)
     with Daemon("--listen", "tcp:0.0.0.0:0", "--http", "0.0.0.0:0", *TLS) as daemon:
-        same("everybody with a certificate" in daemon.said(), True)
+        until(lambda: "everybody with a certificate" in daemon.said(), "a line")
         with secure_resp(daemon) as peer:
             same(peer.ask("PING"), "PONG")
         same(secure_ask(daemon, "GET", "/healthz")[0], 200)
