@@ -75,7 +75,7 @@ static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t inde
     case TN_ANSWER_QUEUED:
         if (!how->block)
             reply_held(call, "queued", result.lease);
-        else if (!tn_wait_begin(call->conn, &how->op, how->term_text, how->wait_ms))
+        else if (!tn_wait_begin(call, &how->op, how->term_text, how->wait_ms))
             tn_reply_error(call, "UNAVAILABLE no memory; ask again");
         break;
     case TN_ANSWER_OK:

@@ -14,10 +14,22 @@
 
 struct tn_resp_out *tn_reply(struct tn_call *call, size_t bytes)
 {
-    if (!tn_conn_room(call->conn, bytes))
+    struct tn_conn *conn = call->conn;
+
+    if (!tn_conn_room(conn, bytes + (call->tag_due ? TN_TAG_BYTES : 0)))
         return NULL;
-    tn_conn_touch(call->conn);
-    return &call->conn->out;
+    tn_conn_touch(conn);
+    if (call->tag_due)
+        tn_put_tag(&conn->out, call->tag);
+    call->tag_due = false;
+    conn->replying = true;
+    return &conn->out;
+}
+
+void tn_put_tag(struct tn_resp_out *out, uint64_t tag)
+{
+    tn_resp_put_array(out, 2);
+    tn_resp_put_u64(out, tag);
 }
 
 void tn_reply_error(struct tn_call *call, const char *format, ...)
@@ -269,55 +281,83 @@ static void do_select(struct tn_call *call)
         tn_reply_error(call, "ERR there is one space of names; SELECT 0 is it");
 }
 
+struct command {
+    const char *name;
+    void (*run)(struct tn_call *call);
+    bool untaggable; /* It is confirmed by messages. */
+};
+
+static const struct command *find_command(const struct tn_resp_word *word)
+{
+    static const struct command commands[] = {
+        { "SESSION", tn_cmd_session, false }, { "LEASE", tn_cmd_lease, false },
+        { "FENCE", tn_cmd_fence, false },     { "PING", do_ping, false },
+        { "WATCH", tn_cmd_watch, true },      { "UNWATCH", tn_cmd_unwatch, true },
+        { "HELLO", tn_cmd_hello, false },     { "REVOKE", tn_cmd_revoke, false },
+        { "TOKEN", tn_cmd_token, false },     { "INFO", tn_cmd_info, false },
+        { "SUBSCRIBE", tn_cmd_watch, true },  { "UNSUBSCRIBE", tn_cmd_unwatch, true },
+        { "PSUBSCRIBE", tn_cmd_watch, true }, { "PUNSUBSCRIBE", tn_cmd_unwatch, true },
+        { "AUTH", do_auth, false },           { "QUIT", do_quit, false },
+        { "ECHO", do_echo, false },           { "CLIENT", do_client, false },
+        { "COMMAND", do_command, false },     { "SELECT", do_select, false },
+    };
+
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (tn_resp_is(word, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+/* TAG N COMMAND ...: the reply is [N, the command's]. False: it is answered already. */
+static bool take_tag(struct tn_call *call)
+{
+    if (!tn_resp_is(&call->words[0], "TAG"))
+        return true;
+    if (!tn_word_count(call, 3, TN_WORDS_MAX, "TAG N COMMAND ...") ||
+        !tn_word_u64(call, 1, "N", &call->tag))
+        return false;
+    call->tagged = call->tag_due = true;
+    call->words += 2;
+    call->count -= 2;
+    return true;
+}
+
+static void run(struct tn_call *call)
+{
+    const struct command *command;
+    char shown[128];
+    struct tn_text text;
+
+    if (!take_tag(call))
+        return;
+    command = find_command(&call->words[0]);
+    if (command != NULL && !(command->untaggable && call->tagged)) {
+        command->run(call);
+        return;
+    }
+    tn_text_init(&text, shown, sizeof shown);
+    tn_text_escape(&text, call->words[0].bytes, call->words[0].len);
+    if (command == NULL)
+        tn_reply_error(call, "ERR unknown command '%s'; docs/protocol.md lists them", shown);
+    else
+        tn_reply_error(call, "ERR %s is confirmed by messages, which TAG cannot mark", shown);
+}
+
 void tn_command(struct tn_conn *conn, uint32_t count)
 {
-    static const struct {
-        const char *name;
-        void (*run)(struct tn_call *call);
-    } commands[] = {
-        { "SESSION", tn_cmd_session },
-        { "LEASE", tn_cmd_lease },
-        { "FENCE", tn_cmd_fence },
-        { "PING", do_ping },
-        { "WATCH", tn_cmd_watch },
-        { "UNWATCH", tn_cmd_unwatch },
-        { "HELLO", tn_cmd_hello },
-        { "REVOKE", tn_cmd_revoke },
-        { "TOKEN", tn_cmd_token },
-        { "INFO", tn_cmd_info },
-        { "SUBSCRIBE", tn_cmd_watch },
-        { "UNSUBSCRIBE", tn_cmd_unwatch },
-        { "PSUBSCRIBE", tn_cmd_watch },
-        { "PUNSUBSCRIBE", tn_cmd_unwatch },
-        { "AUTH", do_auth },
-        { "QUIT", do_quit },
-        { "ECHO", do_echo },
-        { "CLIENT", do_client },
-        { "COMMAND", do_command },
-        { "SELECT", do_select },
-    };
     struct tn_call call = {
         .server = conn->server, .conn = conn, .words = conn->server->words, .count = count
     };
-    char shown[128];
-    struct tn_text text;
+    bool bound = conn->bound;
+    size_t written = call.server->journal.batch_len;
 
     call.server->count.commands++;
     conn->spoke = true;
     conn->partial_since = 0;
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (tn_resp_is(&call.words[0], commands[i].name)) {
-            bool bound = conn->bound;
-            size_t written = call.server->journal.batch_len;
-            commands[i].run(&call);
-            /* What a renewal says is not on disk, so it need not wait for what is on its way there,
-             * unless something else happened as well. */
-            if (call.renews && written == call.server->journal.batch_len)
-                conn->bound = bound;
-            return;
-        }
-    }
-    tn_text_init(&text, shown, sizeof shown);
-    tn_text_escape(&text, call.words[0].bytes, call.words[0].len);
-    tn_reply_error(&call, "ERR unknown command '%s'; docs/protocol.md lists them", shown);
+    run(&call);
+    /* What a renewal says is on disk already, or never will be, so it need not wait for what is on
+     * its way there, unless something else happened as well. */
+    if (call.renews && written == call.server->journal.batch_len)
+        conn->bound = bound;
+    tn_conn_replied(conn);
 }

@@ -67,6 +67,44 @@ bool tn_conn_room(struct tn_conn *conn, size_t bytes)
     return true;
 }
 
+struct tn_resp_out *tn_conn_room_for_push(struct tn_conn *conn, size_t bytes)
+{
+    struct tn_resp_out *later = &conn->later;
+    size_t size = later->size > 0 ? later->size : 512;
+
+    tn_conn_touch(conn);
+    if (!conn->replying)
+        return tn_conn_room(conn, bytes) ? &conn->out : NULL;
+    later->resp3 = conn->out.resp3;
+    while (size - later->len < bytes)
+        size *= 2;
+    if (size == later->size)
+        return later;
+    char *larger = size <= TN_OUT_MAX && !conn->closing ? realloc(later->buf, size) : NULL;
+    if (larger == NULL) {
+        conn->out.full = true;
+        return NULL;
+    }
+    later->buf = larger;
+    later->size = size;
+    return later;
+}
+
+void tn_conn_replied(struct tn_conn *conn)
+{
+    struct tn_resp_out *later = &conn->later;
+
+    conn->replying = false;
+    if (later->size == 0)
+        return;
+    if (tn_conn_room(conn, later->len)) {
+        memcpy(conn->out.buf + conn->out.len, later->buf, later->len);
+        conn->out.len += later->len;
+    }
+    free(later->buf);
+    *later = (struct tn_resp_out) { 0 };
+}
+
 struct write_rest {
     uv_write_t req;
     struct tn_conn *conn;

@@ -39,20 +39,21 @@ static void push_to_session(struct tn_server *server, const struct tn_notice *no
                             const char *what)
 {
     struct tn_link *link = tn_link_find(server, &notice->session);
+    struct tn_resp_out *out = NULL;
     struct tn_lease_view view;
     char term[32];
 
-    if (link == NULL || link->conn == NULL || !link->conn->out.resp3 ||
-        !tn_conn_room(link->conn, 1024))
+    if (link != NULL && link->conn != NULL && link->conn->out.resp3)
+        out = tn_conn_room_for_push(link->conn, 1024);
+    if (out == NULL)
         return;
     tn_table_lease(server->state.table, notice->lease, &view);
-    tn_resp_put_push(&link->conn->out, 4);
-    tn_resp_put_text(&link->conn->out, what);
-    tn_resp_put_bulk(&link->conn->out, view.name, view.name_len);
-    tn_resp_put_u64(&link->conn->out, notice->token);
+    tn_resp_put_push(out, 4);
+    tn_resp_put_text(out, what);
+    tn_resp_put_bulk(out, view.name, view.name_len);
+    tn_resp_put_u64(out, notice->token);
     tn_secret_text(&notice->term, term); /* Its hash: the table knows no more. */
-    tn_resp_put_bulk(&link->conn->out, term, sizeof term);
-    tn_conn_touch(link->conn);
+    tn_resp_put_bulk(out, term, sizeof term);
 }
 
 static void pass_on(struct tn_server *server, const struct tn_op *op,

@@ -106,6 +106,8 @@ struct tn_wait {
     uint32_t name_len;
     char name[TN_NAME_MAX];
     uv_timer_t timer;
+    bool tagged;
+    uint64_t tag;
 };
 
 struct tn_conn {
@@ -154,6 +156,8 @@ struct tn_conn {
     uint32_t in_len, in_size;
     struct tn_resp_request request;
     struct tn_resp_out out;
+    struct tn_resp_out later; /* Messages that must not come inside of the reply; */
+    bool replying;            /* it is being written. */
     struct tn_wait *wait;
     struct tn_link *links;
     struct tn_watch *watches;
@@ -291,7 +295,10 @@ struct tn_call {
     struct tn_conn *conn;
     const struct tn_resp_word *words;
     uint32_t count;
-    bool renews; /* It renews sessions and does nothing else. */
+    bool renews;  /* It renews sessions and does nothing else. */
+    bool tagged;  /* The reply is to carry @tag; */
+    bool tag_due; /* it does not yet. */
+    uint64_t tag;
 };
 
 /* --- server.c --------------------------------------------------------------------------------- */
@@ -420,6 +427,11 @@ void tn_conn_touch(struct tn_conn *conn);
 void tn_conn_untouch(struct tn_conn *conn);
 /* Make room for @bytes in the buffer. When the peer has too much waiting, it is cut off. */
 bool tn_conn_room(struct tn_conn *conn, size_t bytes);
+/* The same for a message that is no reply: it goes behind the reply that is being written. NULL:
+ * there is no room. */
+struct tn_resp_out *tn_conn_room_for_push(struct tn_conn *conn, size_t bytes);
+/* The reply is there: what had to wait for it follows. */
+void tn_conn_replied(struct tn_conn *conn);
 /* Where the next bytes of a peer go: to @shared, of TN_FRAME_BYTES, or behind those it has. */
 void tn_conn_room_in(struct tn_conn *conn, char *shared, uv_buf_t *ret_buf);
 /* Its peer said this; encrypted, if it does that. */
@@ -493,7 +505,7 @@ void tn_link_drop_all(struct tn_server *server);
 /* --- wait.c ----------------------------------------------------------------------------------- */
 
 /* The connection waits for the lease; at most @timeout_ms, 0: for ever. */
-bool tn_wait_begin(struct tn_conn *conn, const struct tn_op *op, const char *term_text,
+bool tn_wait_begin(const struct tn_call *call, const struct tn_op *op, const char *term_text,
                    uint64_t timeout_ms);
 /* The grant is somebody's who waits: answer it. False: nobody here waits for it. */
 bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice);
@@ -548,6 +560,9 @@ void tn_reply_error(struct tn_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void tn_reply_answer(struct tn_call *call, enum tn_answer answer);
 struct tn_resp_out *tn_reply(struct tn_call *call, size_t bytes);
+/* "[tag, reply": the reply must follow. It takes TN_TAG_BYTES. */
+#define TN_TAG_BYTES (2 * TN_RESP_HEAD_MAX)
+void tn_put_tag(struct tn_resp_out *out, uint64_t tag);
 bool tn_word_count(struct tn_call *call, uint32_t least, uint32_t most, const char *usage);
 
 #endif

@@ -29,6 +29,16 @@ static void end_wait(struct tn_wait *wait)
     uv_close((uv_handle_t *)&wait->timer, timer_closed);
 }
 
+/* Whether there is room for a reply of so many bytes; its tag is there then. */
+static bool begin_reply(const struct tn_wait *wait, size_t bytes)
+{
+    if (!tn_conn_room(wait->conn, bytes + (wait->tagged ? TN_TAG_BYTES : 0)))
+        return false;
+    if (wait->tagged)
+        tn_put_tag(&wait->conn->out, wait->tag);
+    return true;
+}
+
 /* Give its place in the queue back. After end_wait: the step may end its session. */
 static void withdraw(struct tn_server *server, const struct tn_wait *wait)
 {
@@ -49,21 +59,24 @@ static void timed_out(uv_timer_t *timer)
 
     tn_server_tell_time(conn->server);
     end_wait(wait);
-    if (tn_conn_room(conn, TN_RESP_HEAD_MAX))
+    if (begin_reply(wait, TN_RESP_HEAD_MAX))
         tn_resp_put_null_array(&conn->out);
     tn_conn_touch(conn);
     withdraw(conn->server, wait);
 }
 
-bool tn_wait_begin(struct tn_conn *conn, const struct tn_op *op, const char *term_text,
+bool tn_wait_begin(const struct tn_call *call, const struct tn_op *op, const char *term_text,
                    uint64_t timeout_ms)
 {
-    struct tn_server *server = conn->server;
+    struct tn_server *server = call->server;
+    struct tn_conn *conn = call->conn;
     struct tn_wait *wait = calloc(1, sizeof *wait);
 
     if (wait == NULL)
         return false;
     wait->conn = conn;
+    wait->tagged = call->tagged;
+    wait->tag = call->tag;
     wait->session = op->session;
     wait->term = op->term;
     memcpy(wait->term_text, term_text, sizeof wait->term_text);
@@ -100,7 +113,7 @@ bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice)
         return false;
     struct tn_wait *wait = (struct tn_wait *)node;
     struct tn_conn *conn = wait->conn;
-    if (tn_conn_room(conn, 4 * TN_RESP_HEAD_MAX + 64)) {
+    if (begin_reply(wait, 4 * TN_RESP_HEAD_MAX + 64)) {
         tn_resp_put_array(&conn->out, 3);
         tn_resp_put_text(&conn->out, "granted");
         tn_resp_put_u64(&conn->out, notice->token);
@@ -122,7 +135,7 @@ void tn_wait_gone(struct tn_server *server, const struct tn_secret *session)
         if (!tn_secret_equal(&wait->session, session))
             continue;
         end_wait(wait);
-        if (tn_conn_room(conn, 128))
+        if (begin_reply(wait, 128))
             tn_resp_put_error(&conn->out, "GONE the session is over; open a new one");
         tn_conn_touch(conn);
     }

@@ -79,15 +79,16 @@ static void tell(struct tn_watch *watch, const struct tn_lease_view *view, const
     struct tn_conn *conn = watch->conn;
     bool pattern = is_pattern(watch->pattern, watch->len);
 
-    if (conn->closing || !tn_conn_room(conn, 1024))
+    struct tn_resp_out *out = conn->closing ? NULL : tn_conn_room_for_push(conn, 1024);
+
+    if (out == NULL)
         return;
-    tn_resp_put_push(&conn->out, pattern ? 4 : 3);
-    tn_resp_put_text(&conn->out, pattern ? "pmessage" : "message");
+    tn_resp_put_push(out, pattern ? 4 : 3);
+    tn_resp_put_text(out, pattern ? "pmessage" : "message");
     if (pattern)
-        tn_resp_put_bulk(&conn->out, watch->pattern, watch->len);
-    tn_resp_put_bulk(&conn->out, view->name, view->name_len);
-    tn_resp_put_bulk(&conn->out, text, text_len);
-    tn_conn_touch(conn);
+        tn_resp_put_bulk(out, watch->pattern, watch->len);
+    tn_resp_put_bulk(out, view->name, view->name_len);
+    tn_resp_put_bulk(out, text, text_len);
 }
 
 static void tell_all(struct tn_server *server, const char *pattern, uint32_t len,

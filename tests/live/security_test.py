@@ -544,6 +544,23 @@ def a_log_that_nobody_reads_keeps_nobody_waiting():
 
 
 @case
+def messages_come_between_replies_and_never_inside_of_one():
+    with Daemon() as daemon, daemon.resp() as peer:
+        same(peer.ask("WATCH", "*")[0], "psubscribe")
+        peer.ask("SESSION", "OPEN", secret(1), 60000)
+        names = [f"n{number}" for number in range(20)]
+        for term, tag in ((8, []), (9, ["TAG", 7])):
+            reply = peer.ask(*tag, "LEASE", "MACQUIRE", secret(1), secret(term), *names)
+            granted = reply[1] if tag else reply
+            same([one[0] for one in granted], ["granted"] * 20)
+            same([peer.read()[2] for _ in names], names)
+            pairs = [word for name, one in zip(names, granted) for word in (name, one[1])]
+            reply = peer.ask(*tag, "LEASE", "MRELEASE", secret(1), secret(term), *pairs)
+            same(reply, [7, ["RELEASED"] * 20] if tag else ["RELEASED"] * 20)
+            same([peer.read()[3].split()[0] for _ in names], ["free"] * 20)
+
+
+@case
 def a_million_hostile_bytes_get_an_error_and_the_end_and_others_are_served():
     with Daemon(tcp=True) as daemon, daemon.resp() as holder:
         holder.ask("SESSION", "OPEN", secret(1), 5000)

@@ -151,6 +151,23 @@ proxy_say gap pass
 t_check "won" until_line "$t_dir/j" '"won"' 15
 end "$campaign"
 
+t_case "a holder is not kept alive by somebody who repeats the last good reply"
+proxy_start echo "$port"
+campaign "$t_dir/k" --store "$(url "$proxy_port")" --id kim --ttl 4s repeated
+kim=$campaign
+t_check "won" until_line "$t_dir/k" '"won"'
+campaign "$t_dir/l" --store "$store" --id lou --ttl 4s repeated
+lou=$campaign
+t_check "waits" until_line "$t_dir/l" '"leader".*"holder":"kim"'
+beats=$(counter renewals)
+renewed_since() { [ "$(counter renewals)" -gt $((beats + 3)) ]; }
+t_check "renews through it" until_true 30 renewed_since
+proxy_say echo echo
+t_check "the next one wins" until_line "$t_dir/l" '"won"' 30
+t_check "and the last one had lost by then" has "$t_dir/k" '"lost".*"reason":"expired"'
+end "$kim"
+end "$lou"
+
 t_case "an older copy of the data that is put back is refused"
 tenured_end
 tenured_start --witness none

@@ -173,10 +173,11 @@ static void looked(struct tn_resp_call *call)
     struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
     struct tn_tenured *store = ask->store;
     struct tn_tenured_name *name = ask->name;
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     struct tn_store_lease lease;
     bool again = name->again;
 
+    tn_tenured_open_reply(ask);
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     name->looking = name->again = false;
     if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
         tn_reply_lease(&reply, &lease);
@@ -245,6 +246,7 @@ static void attached(struct tn_resp_call *call)
     struct tn_tenured *store = ask->store;
     char why[160];
 
+    tn_tenured_open_reply(ask);
     if (call->status == 0 && tn_resp_begins(&call->value, "GONE")) {
         tn_tenured_forget_session(store, &ask->session);
     } else if (call->status == 0 && tn_resp_begins(&call->value, "OLDER")) {
@@ -280,9 +282,10 @@ static void queued_again(struct tn_resp_call *call)
     struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
     struct tn_tenured *store = ask->store;
     struct tn_tenured_name *name = ask->name;
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     struct tn_secret hash;
 
+    tn_tenured_open_reply(ask);
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     if (call->status != 0)
         goto out; /* The next connection asks again. */
     tn_secret_hash(&ask->term, 't', &hash);

@@ -63,6 +63,7 @@ struct tn_tenured {
     struct tn_tenured_session *sessions;
     struct tn_tenured_name *names[TN_TENURED_BUCKETS];
     uint64_t saw;              /* The highest token that this daemon ever told. */
+    uint64_t tag;              /* Of the last command. Begins at random. */
     char version[32];          /* Of the daemon; empty: not known yet. */
     _Atomic bool unbindable;   /* The daemon cannot watch this process. */
     struct tn_req_list failed; /* Ended already; told as soon as the loop comes. */
@@ -76,6 +77,7 @@ struct tn_tenured_ask {
     struct tn_tenured *store;
     struct tn_tenured_name *name; /* NULL: none. */
     struct tn_store_req *req;     /* NULL: our own. */
+    uint64_t tag;                 /* That the reply must carry; 0: none. */
     struct tn_secret session, term;
 };
 
@@ -103,6 +105,11 @@ uint32_t tn_reply_text(struct tn_reply *reply, char *buf, size_t size);
 void tn_reply_skip(struct tn_reply *reply);
 /* A lease as LEASE GET gives it. */
 void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease);
+
+/* The reply belongs to the command: its tag is taken off, and what is left is the command's own. If
+ * it belongs to another, the call has failed with an unknown outcome, and the connection is given
+ * up. */
+void tn_tenured_open_reply(struct tn_tenured_ask *ask);
 
 /* --- store.c ---------------------------------------------------------------------------------- */
 

@@ -117,3 +117,29 @@ void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease)
         }
     }
 }
+
+/* --- Tags ------------------------------------------------------------------------------------- */
+
+/* A renewal extends the deadline from when it was sent. So the reply to another command, however
+ * good, must not be taken for its own: a connection may have lost its step, or somebody on the way
+ * repeats what was said before. */
+void tn_tenured_open_reply(struct tn_tenured_ask *ask)
+{
+    struct tn_resp_call *call = &ask->call;
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+
+    /* Untagged errors extend nothing: the daemon is too old, or does not let us in. */
+    if (call->status != 0 || ask->tag == 0 || call->value.type == TN_RESP_ERROR)
+        return;
+    bool whole = call->value.type == TN_RESP_ARRAY && tn_reply_list(&reply) == 2;
+    if (!whole || tn_reply_u64(&reply) != ask->tag || reply.bad) {
+        tn_stream_doubt(&ask->store->link.stream, "an answer to another request");
+        call->status = TENURE_E_TIMEOUT;
+        call->error = "tenured: an answer to another request; is something between that repeats?";
+        return;
+    }
+    call->reply += reply.at;
+    call->reply_len -= reply.at;
+    reply = tn_reply_of(call->reply, call->reply_len);
+    call->value = tn_reply_next(&reply);
+}

@@ -143,6 +143,24 @@ static bool make_command(struct command *command, const struct tn_tenured *store
 
 /* --- Asking ----------------------------------------------------------------------------------- */
 
+/* "TAG N" and the command. What is confirmed by messages has no tag; it only says that a name is
+ * to be looked at. */
+static int send_tagged(struct tn_tenured *store, struct tn_tenured_ask *ask, bool greets,
+                       const struct tn_resp_word *words, uint32_t count)
+{
+    struct command command = { .count = 0 };
+
+    if (ask->call.confirms == 0) {
+        ask->tag = ++store->tag;
+        add(&command, "TAG");
+        add_number(&command, ask->tag);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        add_bytes(&command, words[i].bytes, words[i].len);
+    return greets ? tn_resp_link_greet(&store->link, &ask->call, command.words, command.count)
+                  : tn_resp_link_send(&store->link, &ask->call, command.words, command.count);
+}
+
 struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenured_name *name,
                                       void (*done)(struct tn_resp_call *call), uint32_t confirms,
                                       bool greets, const struct tn_resp_word *words, uint32_t count)
@@ -155,9 +173,7 @@ struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenure
     ask->call.done = done;
     ask->call.confirms = confirms;
     ask->call.give_up_at = tn_clock_now(store->base.how.clock) + OWN_PATIENCE;
-    int rc = greets ? tn_resp_link_greet(&store->link, &ask->call, words, count)
-                    : tn_resp_link_send(&store->link, &ask->call, words, count);
-    if (rc < 0) {
+    if (send_tagged(store, ask, greets, words, count) < 0) {
         free(ask);
         return NULL;
     }
@@ -323,9 +339,10 @@ static void read_holder(struct tn_resp_call *call)
 {
     struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
     struct tn_store_req *req = ask->req;
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     struct tn_store_lease lease;
 
+    tn_tenured_open_reply(ask);
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
         tn_reply_lease(&reply, &lease);
         if (!reply.bad && lease.record.held && lease.record.token == req->record.token)
@@ -429,9 +446,10 @@ static void replied(struct tn_resp_call *call)
     struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
     struct tn_tenured *store = ask->store;
     struct tn_store_req *req = ask->req;
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     bool more = false;
 
+    tn_tenured_open_reply(ask);
+    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
     if (call->status != 0)
         tn_req_fail(req, call->status, call->error);
     else if (call->value.type == TN_RESP_ERROR)
@@ -496,8 +514,7 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
         ask->call.done = replied;
         ask->call.give_up_at = req->give_up_at;
     }
-    if (ask == NULL ||
-        tn_resp_link_send(&store->link, &ask->call, command.words, command.count) < 0) {
+    if (ask == NULL || send_tagged(store, ask, false, command.words, command.count) < 0) {
         free(ask);
         end_later(store, req, TENURE_E_NOMEM);
     }
@@ -691,6 +708,8 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
     memcpy(&secret, store->base.seeds, sizeof secret);
     memcpy(&store->hash_key, &secret, sizeof store->hash_key);
     tn_secret_hash(&secret, 'n', &store->nobody);
+    memcpy(&store->tag, store->nobody.bytes, sizeof store->tag);
+    store->tag >>= 2; /* A RESP integer, however many follow. */
     stream->loop = how->loop;
     stream->clock = how->clock;
     stream->scheme = store->url.local ? "unix" : "tenured";
