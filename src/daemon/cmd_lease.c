@@ -179,8 +179,8 @@ static void do_release(struct tn_call *call, bool many)
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-static void put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
-                      const struct tn_resp_word *name)
+void tn_put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
+                  const struct tn_resp_word *name)
 {
     char term[32];
 
@@ -225,7 +225,7 @@ static void do_get(struct tn_call *call)
         tn_table_lease(call->server->state.table, result.lease, &view);
     out = tn_reply(call, 2048);
     if (out != NULL)
-        put_lease(out, &view, &call->words[2]);
+        tn_put_lease(out, &view, &call->words[2]);
 }
 
 struct listing {
@@ -289,7 +289,7 @@ static void do_list(struct tn_call *call)
     for (uint32_t i = 0; i < count; i++) {
         struct tn_lease_view view;
         tn_table_lease(table, found[i], &view);
-        put_lease(out, &view, &(struct tn_resp_word) { view.name, view.name_len });
+        tn_put_lease(out, &view, &(struct tn_resp_word) { view.name, view.name_len });
     }
 }
 

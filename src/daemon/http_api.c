@@ -169,7 +169,8 @@ static bool leads_to(const struct tn_route *route, const char *url, const char *
 const struct tn_route *tn_route_find(struct tn_http_request *request, const char *method,
                                      const char *url)
 {
-    bool known = false;
+    bool gets = false;
+    bool posts = false;
 
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
@@ -178,12 +179,19 @@ const struct tn_route *tn_route_find(struct tn_http_request *request, const char
             continue;
         if (strcmp(routes[i].method, method) == 0)
             return &routes[i];
-        known = true;
+        gets = gets || strcmp(routes[i].method, "GET") == 0;
+        posts = posts || strcmp(routes[i].method, "POST") == 0;
     }
-    if (known)
-        tn_http_refuse(request, MHD_HTTP_METHOD_NOT_ALLOWED, "ERR", "not by this method");
-    else
+    if (!gets && !posts) {
         tn_http_refuse(request, MHD_HTTP_NOT_FOUND, "ERR", "no such page; see docs/openapi.yaml");
+        return NULL;
+    }
+    tn_http_refuse(request, MHD_HTTP_METHOD_NOT_ALLOWED, "ERR", "not by this method");
+    if (request->response != NULL)
+        (void)MHD_add_response_header(request->response, "Allow",
+                                      !gets    ? "POST"
+                                      : !posts ? "GET, HEAD"
+                                               : "GET, HEAD, POST");
     return NULL;
 }
 

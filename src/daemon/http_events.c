@@ -135,38 +135,14 @@ static void add(struct tn_http_request *request, const struct tn_text *text)
     body->len += text->len;
 }
 
-/* "held TOKEN HOLDER", "free TOKEN" */
-static void tell_change(struct tn_text *text, struct tn_resp_value name,
-                        struct tn_resp_value payload)
-{
-    const char *end = payload.bytes + payload.len;
-    const char *token = payload.bytes + 5;
-    size_t digits = strspn(token, "0123456789");
-    const char *holder = token + digits + 1;
-    bool held = payload.bytes[0] == 'h';
-
-    tn_text_add(text, "{\"name\":");
-    tn_json_string(text, name.bytes, name.len);
-    tn_text_addf(text, ",\"state\":\"%s\",\"holder\":", held ? "held" : "free");
-    if (held)
-        tn_json_string(text, holder, (size_t)(end - holder));
-    else
-        tn_text_add(text, "null");
-    tn_text_addf(text, ",\"token\":%.*s}", (int)digits, token);
-}
-
-static void tell_lease(struct tn_http_request *request, struct tn_reply *reply, uint32_t count,
-                       const struct tn_resp_value *change)
+static void tell_lease(struct tn_http_request *request, struct tn_reply *reply, uint32_t count)
 {
     char buf[4096];
     struct tn_text text;
 
     tn_text_init(&text, buf, sizeof buf);
     tn_text_add(&text, "event: lease\ndata: ");
-    if (change != NULL)
-        tell_change(&text, change[0], change[1]);
-    else
-        tn_json_lease(&text, reply, count);
+    tn_json_lease(&text, reply, count);
     tn_text_add(&text, "\n\n");
     if (request->conn != NULL)
         add(request, &text);
@@ -196,7 +172,7 @@ static void tell(struct tn_http_request *request, struct tn_reply *reply)
         request->asked = false;
         uint32_t leases = tn_reply_next(reply).count;
         for (uint32_t i = 0; i < leases; i++)
-            tell_lease(request, reply, tn_reply_next(reply).count, NULL);
+            tell_lease(request, reply, tn_reply_next(reply).count);
         if (request->cursor == 0)
             tell_synced(request);
         return;
@@ -204,16 +180,17 @@ static void tell(struct tn_http_request *request, struct tn_reply *reply)
     if (first.type == TN_RESP_STRING && first.len == 4 && memcmp(first.bytes, "name", 4) == 0) {
         request->asked = false;
         (void)tn_reply_next(&ahead);
-        tell_lease(request, &ahead, count, NULL);
+        tell_lease(request, &ahead, count);
         *reply = ahead;
         tell_synced(request);
         return;
     }
-    struct tn_resp_value rest[3] = { 0 };
-    for (uint32_t i = 1; i < count && i < 4; i++)
-        rest[i - 1] = tn_reply_next(reply);
-    if (first.type == TN_RESP_STRING && (count == 4 || first.len == 7)) /* [p]message */
-        tell_lease(request, NULL, 0, count == 4 ? rest + 1 : rest);
+    if (first.type == TN_RESP_STRING && first.len == 5 && memcmp(first.bytes, "lease", 5) == 0) {
+        tell_lease(request, reply, tn_reply_next(reply).count);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++)
+        (void)tn_reply_next(reply); /* The watch is confirmed. */
 }
 
 void tn_events_replied(struct tn_http_request *request, const char *bytes, size_t len)

@@ -68,8 +68,10 @@ static void pass_on(struct tn_server *server, const struct tn_op *op,
                 push_to_session(server, notice, "granted");
             break;
         case TN_NOTICE_REVOKED:
-            if (op->kind != TN_OP_RENEW && op->kind != TN_OP_OPEN) /* There the reply tells. */
-                push_to_session(server, notice, "revoked");
+            if (op->kind == TN_OP_RENEW || op->kind == TN_OP_OPEN) /* There the reply tells. */
+                break;
+            push_to_session(server, notice, "revoked");
+            tn_watch_revoked(server, notice->lease);
             break;
         case TN_NOTICE_CHANGED:
             tn_metrics_changed(server, notice->lease, notice->held);

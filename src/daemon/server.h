@@ -524,6 +524,8 @@ void tn_owner_refuse(struct tn_call *call, const struct tn_op *op, const struct 
 /* --- watch.c ---------------------------------------------------------------------------------- */
 
 void tn_watch_changed(struct tn_server *server, uint32_t lease);
+/* It was taken away, and not given back yet: an event over HTTP only, because nobody else has it. */
+void tn_watch_revoked(struct tn_server *server, uint32_t lease);
 void tn_watch_conn_closed(struct tn_conn *conn);
 void tn_cmd_watch(struct tn_call *call);
 void tn_cmd_unwatch(struct tn_call *call);
@@ -560,6 +562,10 @@ void tn_reply_error(struct tn_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void tn_reply_answer(struct tn_call *call, enum tn_answer answer);
 struct tn_resp_out *tn_reply(struct tn_call *call, size_t bytes);
+/* A lease as LEASE GET gives it; takes TN_LEASE_BYTES. */
+#define TN_LEASE_BYTES 2048
+void tn_put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
+                  const struct tn_resp_word *name);
 /* "[tag, reply": the reply must follow. It takes TN_TAG_BYTES. */
 #define TN_TAG_BYTES (2 * TN_RESP_HEAD_MAX)
 void tn_put_tag(struct tn_resp_out *out, uint64_t tag);

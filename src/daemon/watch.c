@@ -79,10 +79,17 @@ static void tell(struct tn_watch *watch, const struct tn_lease_view *view, const
     struct tn_conn *conn = watch->conn;
     bool pattern = is_pattern(watch->pattern, watch->len);
 
-    struct tn_resp_out *out = conn->closing ? NULL : tn_conn_room_for_push(conn, 1024);
-
+    if (conn->closing || (text_len == 0 && conn->http == NULL))
+        return;
+    struct tn_resp_out *out = tn_conn_room_for_push(conn, TN_LEASE_BYTES);
     if (out == NULL)
         return;
+    if (conn->http != NULL) { /* An event has the whole state. */
+        tn_resp_put_push(out, 2);
+        tn_resp_put_text(out, "lease");
+        tn_put_lease(out, view, &(struct tn_resp_word) { view->name, view->name_len });
+        return;
+    }
     tn_resp_put_push(out, pattern ? 4 : 3);
     tn_resp_put_text(out, pattern ? "pmessage" : "message");
     if (pattern)
@@ -104,10 +111,26 @@ static void tell_all(struct tn_server *server, const char *pattern, uint32_t len
     }
 }
 
+/* To all that watch the name; an empty text only to those that are told the whole state. */
+static void tell_everybody(struct tn_server *server, const struct tn_lease_view *view,
+                           const char *text, size_t text_len)
+{
+    char pattern[TN_NAME_MAX + 2];
+
+    tell_all(server, view->name, view->name_len, view, text, text_len);
+    for (uint32_t len = view->name_len; len > 0; len--) {
+        if (view->name[len - 1] != '/')
+            continue;
+        memcpy(pattern, view->name, len);
+        pattern[len] = '*';
+        tell_all(server, pattern, len + 1, view, text, text_len);
+    }
+    tell_all(server, "*", 1, view, text, text_len);
+}
+
 void tn_watch_changed(struct tn_server *server, uint32_t lease)
 {
     struct tn_lease_view view;
-    char pattern[TN_NAME_MAX + 2];
     char text[TN_NAME_MAX + 64];
     struct tn_text payload;
 
@@ -120,15 +143,17 @@ void tn_watch_changed(struct tn_server *server, uint32_t lease)
         tn_text_add(&payload, " ");
         tn_text_add_bytes(&payload, view.label, view.label_len);
     }
-    tell_all(server, view.name, view.name_len, &view, text, payload.len);
-    for (uint32_t len = view.name_len; len > 0; len--) {
-        if (view.name[len - 1] != '/')
-            continue;
-        memcpy(pattern, view.name, len);
-        pattern[len] = '*';
-        tell_all(server, pattern, len + 1, &view, text, payload.len);
-    }
-    tell_all(server, "*", 1, &view, text, payload.len);
+    tell_everybody(server, &view, text, payload.len);
+}
+
+void tn_watch_revoked(struct tn_server *server, uint32_t lease)
+{
+    struct tn_lease_view view;
+
+    if (server->watch_count == 0)
+        return;
+    tn_table_lease(server->state.table, lease, &view);
+    tell_everybody(server, &view, "", 0);
 }
 
 /* --- Commands --------------------------------------------------------------------------------- */

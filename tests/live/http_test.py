@@ -3,14 +3,17 @@
 may not do, hostile input, waiting in line, and events."""
 import http.client
 import json
+import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 
 import yaml_subset
-from tenured import (PATIENCE, ROOT, Daemon, ask_over, basic, case, fixture, main, new_user, same,
+from tenured import (BUILD, PATIENCE, ROOT, Daemon, Skip, ask_over, basic, case, fixture, main, new_user, same,
                      secret, until)
 
 HTTP = ("--http", "127.0.0.1:0")
@@ -40,10 +43,10 @@ class Spec:
                 except AssertionError as error:
                     wrong.append(str(error))
             raise AssertionError(f"{where}: none of: {wrong}")
-        if value is None and schema.get("nullable"):
+        if value is None and "null" in schema["type"]:
             return None
         kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
-        kind = schema["type"]
+        kind = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
         if not isinstance(value, kinds[kind]) or (kind == "integer" and isinstance(value, bool)):
             raise AssertionError(f"{where}: {value!r} is no {kind}")
         if "enum" in schema and value not in schema["enum"]:
@@ -68,7 +71,7 @@ class Spec:
         for parameter in operation.get("parameters", []):
             if parameter["in"] == "path":
                 path = path.replace("{" + parameter["name"] + "}", parameter["example"])
-            elif "example" in parameter:
+            elif "example" in parameter and parameter["in"] == "query":
                 query.append(f"{parameter['name']}={parameter['example']}")
         if query:
             path += "?" + "&".join(query)
@@ -76,8 +79,8 @@ class Spec:
         if not body:
             return [(path, None)]
         content = body["content"]["application/json"]
-        values = [content["example"]]
-        values += [one["value"] for one in content.get("examples", {}).values()]
+        values = [one["value"] for one in content.get("examples", {}).values()]
+        values = values or [content["example"]]
         for value in values:
             self.check(content["schema"], value, path)
         return [(path, value) for value in values]
@@ -103,6 +106,87 @@ def every_operation_of_the_openapi_file_answers_as_it_says():
     for expected in [("/v1/sessions/renew", 200), ("/v1/leases/acquire", 409),
                      ("/v1/leases/revoke", 412), ("/v1/fences/admit", 412)]:
         same(expected in seen, True)
+
+
+def validator():
+    """The command of a validator of others' making. It is installed below the build directory."""
+    if shutil.which("openapi-spec-validator"):
+        return ["openapi-spec-validator"], {}
+    place = BUILD + "/tests/openapi-spec-validator"
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
+    env = {"PYTHONPATH": place}
+    words = [python, "-m", "openapi_spec_validator"]
+    if not os.path.isdir(place):
+        made = subprocess.run([python, "-m", "pip", "install", "-q", "--target", place + ".new",
+                               "openapi-spec-validator==0.7.1"], capture_output=True, text=True)
+        if made.returncode != 0:
+            shutil.rmtree(place + ".new", True)
+            raise Skip("openapi-spec-validator cannot be installed from PyPI: "
+                       + (made.stderr.strip().splitlines() or ["?"])[-1])
+        os.rename(place + ".new", place)
+    return words, env
+
+
+@case
+def a_validator_takes_the_openapi_file_and_refuses_a_mistake():
+    words, env = validator()
+
+    def judge(path):
+        return subprocess.run([*words, path], capture_output=True, text=True,
+                              env={**os.environ, **env})
+
+    done = judge(ROOT + "/docs/openapi.yaml")
+    same((done.returncode, done.stdout[-500:] if done.returncode else ""), (0, ""))
+    with open(ROOT + "/docs/openapi.yaml") as file:
+        text = file.read()
+    daemon = Daemon() # For its folder.
+    for right, wrong in (("in: header", "in: hader"), ("responses:", "respnses:"),
+                         ("type: mutualTLS", "type: mutual")):
+        same(right in text, True)
+        same(judge(daemon.path("wrong.yaml", text.replace(right, wrong, 1))).returncode != 0, True)
+
+
+def mistakes(spec, value, where="openapi"):
+    """What the rules of OpenAPI forbid and its own schema, which validators use, lets pass."""
+    found = []
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if isinstance(value, dict):
+        if "example" in value and "examples" in value:
+            found.append(where + ": example and examples exclude each other")
+        try:
+            spec.see(value)
+        except KeyError as error:
+            found.append(f"{where}: points nowhere: {error}")
+        for key, inner in value.items():
+            found += mistakes(spec, inner, f"{where}.{key}")
+    return found
+
+
+@case
+def nothing_in_the_openapi_file_points_nowhere_or_has_examples_twice():
+    spec = Spec()
+    same(mistakes(spec, spec.all), [])
+    media = spec.see(spec.all["components"]["requestBodies"]["Fence"])["content"]
+    media["application/json"]["example"] = {}
+    same(len(mistakes(spec, spec.all)), 1)
+    spec.all["components"]["schemas"].pop("Released")
+    same(len(mistakes(spec, spec.all)) > 1, True)
+
+
+@case
+def another_method_is_refused_with_those_that_there_are():
+    with Daemon(*HTTP) as daemon:
+        for method, path, allowed in (("GET", "/v1/sessions", "POST"),
+                                      ("PUT", "/v1/leases/a", "GET, HEAD"),
+                                      ("DELETE", "/v1/leases/acquire", "GET, HEAD, POST"),
+                                      ("POST", "/metrics", "GET, HEAD"),
+                                      ("OPTIONS", "/healthz", "GET, HEAD")):
+            connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)
+            connection.request(method, path)
+            answer = connection.getresponse()
+            same((answer.status, answer.getheader("Allow")), (405, allowed))
+            connection.close()
 
 
 @case
@@ -367,7 +451,7 @@ def events_begin_with_what_is_there_and_go_on_with_what_changes():
         daemon.post("/v1/leases/release", session=secret(1), term=secret(9), name="jobs/7",
                     token=token)
         same(events.next(), ("lease", {"name": "jobs/7", "state": "free", "holder": None,
-                                       "token": token}))
+                                       "token": token, "ttl_ms": 0, "remaining_ms": 0}))
         daemon.post("/v1/leases/acquire", session=secret(1), name="other")
         daemon.post("/v1/leases/acquire", session=secret(1), name="jobs/7")
         kind, lease = events.next()
@@ -376,6 +460,35 @@ def events_begin_with_what_is_there_and_go_on_with_what_changes():
         events.close()
         same(daemon.ask("HEAD", "/v1/events"), (200, ""))
         until(lambda: daemon.ask("GET", "/v1/info")[1]["watches"] == 0, "no watch is left")
+
+
+@case
+def an_event_has_all_that_a_look_at_the_lease_has_and_a_revocation_is_one():
+    spec = Spec()
+    schema = {"$ref": "#/components/schemas/Lease"}
+    with Daemon(*HTTP) as daemon:
+        events = Events(daemon, "?name=job")
+        events.next()
+        same(events.next()[0], "synced")
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
+        token = daemon.post("/v1/leases/acquire", session=secret(1), term=secret(9),
+                            name="job")[1]["token"]
+
+        def agrees(revoked):
+            kind, told = events.next()
+            _, looked = daemon.ask("GET", "/v1/leases/job")
+            spec.check(schema, told, "event")
+            left = told.pop("remaining_ms") - looked.pop("remaining_ms")
+            same((kind, told, 0 <= left <= 60000), ("lease", looked, True))
+            same(told.get("revoked", False), revoked)
+
+        agrees(False)
+        daemon.post("/v1/leases/revoke", name="job")
+        agrees(True)
+        daemon.post("/v1/leases/release", session=secret(1), term=secret(9), name="job",
+                    token=token)
+        agrees(False)
+        events.close()
 
 
 @case
