@@ -140,11 +140,13 @@ static const char *add_limit(struct tn_acl *acl, char *const *words, size_t coun
     uint64_t most = 0;
 
     if (count != 4 || (strcmp(words[1], "*") != 0 && !is_user(words[1])))
-        return "expected: limit NAME|* sessions|leases N";
+        return "expected: limit NAME|* sessions|leases|fences N";
     if (strcmp(words[2], "leases") == 0)
         limit.what = TN_LIMIT_LEASES;
+    else if (strcmp(words[2], "fences") == 0)
+        limit.what = TN_LIMIT_FENCES;
     else if (strcmp(words[2], "sessions") != 0)
-        return "a limit is of sessions or leases";
+        return "a limit is of sessions, leases or fences";
     if (tn_u64_parse(words[3], &most) < 0 || most < 1 || most > UINT32_MAX)
         return "a limit is a number from 1";
     limit.most = (uint32_t)most;

@@ -3,7 +3,7 @@
  *     # comment
  *     user  NAME  sha256:SALT:HASH        as `tenured --new-secret NAME` prints it
  *     allow NAME  observe|acquire|admin  PATTERN
- *     limit NAME|*  sessions|leases  N
+ *     limit NAME|*  sessions|leases|fences  N
  *
  * A pattern is a name, "prefix" + "/" + star for all below it (whole segments), or a star. A right
  * includes those before it. Secrets are random, 128 bits, so that one round of a salted hash is
@@ -18,12 +18,11 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "daemon/fences.h" /* TN_USER_MAX */
 #include "tenure/error.h"
 
-#define TN_USER_MAX 32
-
 enum tn_right { TN_OBSERVE, TN_ACQUIRE, TN_ADMIN };
-enum tn_limit { TN_LIMIT_SESSIONS, TN_LIMIT_LEASES };
+enum tn_limit { TN_LIMIT_SESSIONS, TN_LIMIT_LEASES, TN_LIMIT_FENCES };
 
 struct tn_acl;
 

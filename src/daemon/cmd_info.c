@@ -84,6 +84,7 @@ void tn_cmd_info(struct tn_call *call)
     add_line(&text, "names", counts.leases);
     add_line(&text, "waiters", counts.waiters);
     add_line(&text, "fences", server->state.fences.count);
+    add_line(&text, "fences_removed", server->state.fences.removed);
     add_line(&text, "highest_token", tn_table_token(server->state.table));
     tn_text_add(&text, "\r\n# Clients\r\n");
     add_line(&text, "connected_clients", server->conn_count);

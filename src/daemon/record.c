@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/name.h"
 
-enum { HAS_NAME = 1, HAS_SESSION = 2, HAS_TERM = 4, HAS_TOKEN = 8, HAS_TTL = 16 };
+enum { HAS_NAME = 1, HAS_SESSION = 2, HAS_TERM = 4, HAS_TOKEN = 8, HAS_TTL = 16, HAS_USER = 32 };
 
 /* In the order in which they are written. 0: there is no such kind. */
 static unsigned fields_of(int kind)
@@ -25,6 +25,11 @@ static unsigned fields_of(int kind)
     case TN_RECORD_REVOKED:
     case TN_RECORD_FENCED:
         return HAS_NAME | HAS_TOKEN;
+    case TN_RECORD_OWNED:
+        return HAS_NAME | HAS_USER;
+    case TN_RECORD_REMOVED:
+    case TN_RECORD_FORGOT:
+        return HAS_NAME;
     case TN_RECORD_RAISED:
     case TN_RECORD_LAST:
         return HAS_TOKEN;
@@ -39,6 +44,29 @@ static void store_le(char *to, uint64_t number)
         to[i] = (char)(number >> (8 * i) & 255);
 }
 
+static char *put_text(char *at, const char *text, uint32_t len, uint32_t most)
+{
+    TN_ASSERT(len <= most);
+    *at++ = (char)len;
+    if (len > 0)
+        memcpy(at, text, len);
+    return at + len;
+}
+
+/* A text at *@at, led by its length. Returns whether it is all there. */
+static bool take_text(const char *bytes, size_t len, size_t *at, const char **ret_text,
+                      uint32_t *ret_len)
+{
+    if (*at >= len)
+        return false;
+    *ret_len = (uint8_t)bytes[(*at)++];
+    *ret_text = bytes + *at;
+    if (len - *at < *ret_len)
+        return false;
+    *at += *ret_len;
+    return true;
+}
+
 size_t tn_record_encode(char *to, const struct tn_record *record)
 {
     unsigned fields = fields_of((int)record->kind);
@@ -46,13 +74,10 @@ size_t tn_record_encode(char *to, const struct tn_record *record)
 
     TN_ASSERT(fields != 0);
     *at++ = (char)record->kind;
-    if (fields & HAS_NAME) {
-        TN_ASSERT(record->name_len <= TN_NAME_MAX);
-        *at++ = (char)record->name_len;
-        if (record->name_len > 0)
-            memcpy(at, record->name, record->name_len);
-        at += record->name_len;
-    }
+    if (fields & HAS_NAME)
+        at = put_text(at, record->name, record->name_len, TN_NAME_MAX);
+    if (fields & HAS_USER)
+        at = put_text(at, record->user, record->user_len, TN_USER_MAX);
     if (fields & HAS_SESSION) {
         memcpy(at, record->session.bytes, sizeof record->session.bytes);
         at += sizeof record->session.bytes;
@@ -78,17 +103,15 @@ int64_t tn_record_decode(const char *bytes, size_t len, struct tn_record *ret_re
     if (fields == 0)
         return TENURE_E_DAMAGED;
     record.kind = (enum tn_record_kind)bytes[0];
-    if (fields & HAS_NAME) {
-        if (len < 2)
-            return TENURE_E_DAMAGED;
-        record.name_len = (uint8_t)bytes[at++];
-        record.name = bytes + at;
-    }
-    need = record.name_len + (fields & HAS_SESSION ? 16u : 0) + (fields & HAS_TERM ? 16u : 0) +
+    if (fields & HAS_NAME && !take_text(bytes, len, &at, &record.name, &record.name_len))
+        return TENURE_E_DAMAGED;
+    if (fields & HAS_USER && (!take_text(bytes, len, &at, &record.user, &record.user_len) ||
+                              record.user_len > TN_USER_MAX))
+        return TENURE_E_DAMAGED;
+    need = (fields & HAS_SESSION ? 16u : 0) + (fields & HAS_TERM ? 16u : 0) +
            (fields & (HAS_TOKEN | HAS_TTL) ? 8u : 0);
     if (len - at < need)
         return TENURE_E_DAMAGED;
-    at += record.name_len;
     if (fields & HAS_SESSION) {
         memcpy(record.session.bytes, bytes + at, sizeof record.session.bytes);
         at += sizeof record.session.bytes;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/secret.h"
+#include "daemon/fences.h" /* TN_USER_MAX */
 #include "tenure/error.h"
 #include "tenure/time.h"
 
@@ -24,6 +25,9 @@ enum tn_record_kind {
     TN_RECORD_FREED = 'F',   /* @name, @token, @term. */
     TN_RECORD_RAISED = 'T',  /* @token: no later grant at or below it. */
     TN_RECORD_FENCED = 'A',  /* @name (a resource), @token. */
+    TN_RECORD_OWNED = 'U',   /* @name (a resource), @user: who made its fence. */
+    TN_RECORD_REMOVED = 'D', /* @name (a resource): its fence counts no more. */
+    TN_RECORD_FORGOT = 'X',  /* @name (a resource): nor is its token remembered. */
     TN_RECORD_LAST = 'Z',    /* A snapshot is complete; @token: of so many records before this. */
 };
 
@@ -31,6 +35,8 @@ struct tn_record {
     enum tn_record_kind kind;
     const char *name;
     uint32_t name_len; /* At most 255. */
+    const char *user;
+    uint32_t user_len; /* At most TN_USER_MAX. */
     struct tn_secret session;
     struct tn_secret term;
     uint64_t token;
@@ -38,7 +44,7 @@ struct tn_record {
 };
 
 /* No record is longer. */
-#define TN_RECORD_MAX (1 + 256 + 16 + 16 + 8)
+#define TN_RECORD_MAX (1 + 256 + 1 + TN_USER_MAX + 16 + 16 + 8)
 
 /* Write @record to @to, which has room for TN_RECORD_MAX bytes. Returns its length. */
 size_t tn_record_encode(char *to, const struct tn_record *record);

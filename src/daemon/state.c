@@ -94,6 +94,22 @@ static int put_fence(struct tn_state *state, const struct tn_record *record)
     return rc == 0 ? tenure_fence_raise(&entry->fence, record->token) : rc;
 }
 
+/* Of a fence that is there. */
+static int change_fence(struct tn_state *state, const struct tn_record *record)
+{
+    struct tn_fence_entry *entry = tn_fences_find(&state->fences, record->name, record->name_len);
+
+    if (entry == NULL)
+        return TENURE_E_DAMAGED;
+    if (record->kind == TN_RECORD_OWNED)
+        return tn_fences_own(&state->fences, entry, record->user, record->user_len);
+    if (record->kind == TN_RECORD_REMOVED)
+        tn_fences_remove(&state->fences, entry);
+    else
+        tn_fences_forget(&state->fences, entry);
+    return 0;
+}
+
 static int apply(void *arg, const struct tn_record *record)
 {
     struct tn_state *state = arg;
@@ -126,6 +142,10 @@ static int apply(void *arg, const struct tn_record *record)
         return 0;
     case TN_RECORD_FENCED:
         return put_fence(state, record);
+    case TN_RECORD_OWNED:
+    case TN_RECORD_REMOVED:
+    case TN_RECORD_FORGOT:
+        return change_fence(state, record);
     case TN_RECORD_LAST:
         break;
     }
@@ -190,11 +210,22 @@ static int dump_fences(const struct tn_state *state, put_function *put, void *to
 
     for (uint32_t i = 0; rc == 0 && i < state->fences.slots; i++) {
         const struct tn_fence_entry *entry = &state->fences.entries[i];
+        struct tn_record record = { .kind = TN_RECORD_FENCED,
+                                    .name = entry->name,
+                                    .name_len = entry->len,
+                                    .token = tenure_fence_highest(&entry->fence) };
         if (entry->name != NULL)
-            rc = put(to, &(struct tn_record) { .kind = TN_RECORD_FENCED,
-                                               .name = entry->name,
-                                               .name_len = entry->len,
-                                               .token = tenure_fence_highest(&entry->fence) });
+            rc = put(to, &record);
+        if (rc == 0 && entry->owner > 0) {
+            record.kind = TN_RECORD_OWNED;
+            record.user = state->fences.users[entry->owner - 1].name;
+            record.user_len = (uint32_t)strlen(record.user);
+            rc = put(to, &record);
+        }
+        if (rc == 0 && entry->removed) {
+            record.kind = TN_RECORD_REMOVED;
+            rc = put(to, &record);
+        }
     }
     return rc;
 }

@@ -280,6 +280,83 @@ def one_user_cannot_use_up_what_is_everybodys():
             same(ann.refused("LEASE", "ACQUIRE", secret(1), secret(9), "h"), "FULL")
 
 
+@case
+def one_user_cannot_use_up_the_fences_and_a_removed_one_still_refuses():
+    daemon = Daemon("--snapshot-bytes", "1", tcp=True)
+    users = {name: new_user(name) for name in ("ann", "bob", "ops")}
+    lines = "".join(line + "\n" for _, line in users.values())
+    rights = "allow ann acquire *\nallow bob acquire *\nallow ops admin a/*\n"
+    daemon.words += ("--acl", daemon.path("acl", lines + rights + "limit ann fences 3\n"))
+
+    def peer_of(user):
+        peer = daemon.resp(tcp=True)
+        same(peer.ask("AUTH", user, users[user][0]), "OK")
+        return peer
+
+    def restart(number):
+        daemon.stop(number)
+        daemon.start()
+        return peer_of("ann"), peer_of("bob"), peer_of("ops")
+
+    daemon.start()
+    ann, bob, ops = peer_of("ann"), peer_of("bob"), peer_of("ops")
+    for number in range(3):
+        same(ann.ask("FENCE", "RAISE", f"a/{number}", 9), "OK")
+    until(lambda: glob.glob(daemon.root + "/data/snapshot-*"), "a snapshot") # Some of it is there.
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        same(ann.refused("FENCE", "ADMIT", "a/3", 1), "FULL")
+        same(ann.ask("FENCE", "ADMIT", "a/0", 10), "OK") # Those that are there are not more.
+        same(bob.ask("FENCE", "ADMIT", "b/" + str(number), 1), "OK")
+        ann, bob, ops = restart(number)
+    for peer in ann, bob:
+        same(peer.refused("FENCE", "REMOVE", "a/1"), "DENIED")
+    same(ops.refused("FENCE", "REMOVE", "b/9"), "DENIED")
+    same(ops.refused("FENCE", "REMOVE", "a/1", "NOW"), "ERR")
+    same(ops.ask("FENCE", "REMOVE", "a/1"), 9)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        same(ops.ask("FENCE", "REMOVE", "a/1"), 9) # Said again, it is the same.
+        same(bob.refused("FENCE", "ADMIT", "a/1", 8), "STALE")
+        same(bob.ask("FENCE", "SHOW", "a/1"), 9)
+        ann, bob, ops = restart(number)
+    same(ann.ask("FENCE", "ADMIT", "a/3", 1), "OK") # There was room again,
+    same(ann.refused("FENCE", "ADMIT", "a/1", 9), "FULL") # and now there is none;
+    same(bob.ask("FENCE", "ADMIT", "a/1", 9), "OK") # this is bob's from now on.
+    ann, bob, ops = restart(signal.SIGKILL)
+    same(ann.ask("FENCE", "SHOW", "a/1"), 9)
+    same(ann.refused("FENCE", "ADMIT", "a/4", 1), "FULL")
+    same(ops.ask("FENCE", "REMOVE", "a/0", "FORGET"), 10)
+    ann, bob, ops = restart(signal.SIGKILL)
+    same(ops.ask("FENCE", "SHOW", "a/0"), 0)
+    same(ann.ask("FENCE", "ADMIT", "a/0", 1), "OK")
+    same(daemon.stop(), 0)
+
+
+@case
+def without_a_line_a_user_has_ten_thousand_fences():
+    password, line = new_user("ann")
+    daemon = Daemon(tcp=True)
+    daemon.words += ("--acl", daemon.path("acl", line + "\nallow ann acquire *\n"))
+    with daemon, daemon.resp(tcp=True) as ann, daemon.resp() as root:
+        ann.ask("AUTH", "ann", password)
+        words = b"".join(b"FENCE ADMIT n%d 1\r\n" % number for number in range(10001))
+        ann.connection.sendall(words)
+        for _ in range(10000):
+            same(ann.read(), "OK")
+        try:
+            ann.read()
+            raise AssertionError("not refused")
+        except ServerError as error:
+            same(str(error), "FULL user ann has the 10000 fences that its limit allows")
+        same(root.ask("FENCE", "ADMIT", "n10000", 1), "OK")
+        # Removed in any order, the others are found.
+        gone = [number for number in range(10000) if number % 7 == 3]
+        root.connection.sendall(b"".join(b"FENCE REMOVE n%d FORGET\r\n" % one for one in gone))
+        same([root.read() for _ in gone], [1] * len(gone))
+        root.connection.sendall(b"".join(b"FENCE SHOW n%d\r\n" % one for one in range(10001)))
+        same([root.read() for one in range(10001)],
+             [0 if one % 7 == 3 and one < 10000 else 1 for one in range(10001)])
+
+
 CONNECT = """
 import socket, sys
 peers = []
