@@ -171,10 +171,13 @@ static bool holds(const struct tn_table *table, uint32_t lease, uint32_t session
 /* --- Sessions ------------------------------------------------------------------------------- */
 
 /* What was opened before a restart, or by somebody who is not counted, is whose next word it is. */
-static void adopt(struct tn_table *table, uint32_t session, const struct tn_op *op)
+static void adopt(struct tn_table *table, uint32_t session, const struct tn_op *op,
+                  struct tn_result *result)
 {
-    if (op->owner != 0 && tn_session_at(table, session)->owner == 0)
-        tn_session_adopt(table, session, op->owner);
+    if (op->owner == 0 || tn_session_at(table, session)->owner != 0)
+        return;
+    tn_session_adopt(table, session, op->owner);
+    result->adopted = true;
 }
 
 /* True: the owner has all it may have, and that is the answer. */
@@ -244,7 +247,7 @@ static void renew(struct tn_table *table, uint32_t session, const struct tn_op *
         return;
     }
     record->seq = op->seq;
-    adopt(table, session, op);
+    adopt(table, session, op, result);
     extend(table, session);
     result->answer = TN_ANSWER_OK;
     result->ttl = record->ttl;
@@ -335,7 +338,7 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
     result->answer = session != 0 ? TN_ANSWER_FULL : TN_ANSWER_GONE;
     if (session == 0)
         return;
-    adopt(table, session, op);
+    adopt(table, session, op, result);
     const struct tn_owner_record *owner = tn_owner_of(table, session);
     if (lease == 0 && owner_is_full(op, owner->places, result))
         return;
@@ -553,6 +556,7 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
     ret_result->held = 0;
     ret_result->fresh = false;
     ret_result->owners = false;
+    ret_result->adopted = false;
     ret_result->more = false;
     ret_result->lease = 0;
     ret_result->count = 0;
@@ -666,7 +670,31 @@ void tn_table_session(const struct tn_table *table, uint32_t session,
         .ttl = record->ttl,
         .expires_at = record->expires_at,
         .closed = record->closed,
+        .owner = record->owner,
     };
+}
+
+uint32_t tn_table_session_of(const struct tn_table *table, const struct tn_secret *secret)
+{
+    return tn_session_find(table, secret);
+}
+
+uint32_t tn_table_next_held(const struct tn_table *table, uint32_t session, uint32_t lease)
+{
+    return lease == 0 ? tn_session_at(table, session)->leases.first
+                      : tn_lease_at(table, lease)->links.next;
+}
+
+uint32_t tn_table_next_place(const struct tn_table *table, uint32_t session, uint32_t place)
+{
+    return place == 0 ? tn_session_at(table, session)->waiters.first
+                      : tn_waiter_at(table, place)->in_session.next;
+}
+
+uint32_t tn_table_place(const struct tn_table *table, uint32_t place, struct tn_secret *ret_term)
+{
+    *ret_term = tn_waiter_at(table, place)->term;
+    return tn_waiter_at(table, place)->lease;
 }
 
 const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lease)

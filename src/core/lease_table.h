@@ -129,6 +129,7 @@ struct tn_result {
     uint32_t held;  /* OPEN, RENEW: how many leases the session has, revoked ones included. */
     bool fresh;     /* OPEN: there was no such session before. */
     bool owners;    /* FULL: it is the limit of the session's owner. */
+    bool adopted;   /* The session was nobody's, and has an owner from now on. */
     bool more;      /* RENEW: more revocations than fit are waiting; ask again before extending. */
     uint32_t lease; /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
     uint32_t count;
@@ -179,12 +180,22 @@ struct tn_session_view {
     tenure_ns ttl;
     tenure_ns expires_at; /* On the authority's clock. */
     bool closed;          /* Over; what it had is being let go. */
+    uint32_t owner;       /* 0: nobody's. */
 };
 
 /* The next session in use after @session (0: from the start); 0 at the end. */
 uint32_t tn_table_next_session(const struct tn_table *table, uint32_t session);
 void tn_table_session(const struct tn_table *table, uint32_t session,
                       struct tn_session_view *ret_view);
+
+/* The session with this secret; 0: there is none. */
+uint32_t tn_table_session_of(const struct tn_table *table, const struct tn_secret *secret);
+/* The session's next lease after @lease, and its next place in line after @place (0: the first); 0
+ * at the end. Ask for the next one before a step changes this one. */
+uint32_t tn_table_next_held(const struct tn_table *table, uint32_t session, uint32_t lease);
+uint32_t tn_table_next_place(const struct tn_table *table, uint32_t session, uint32_t place);
+/* The lease that @place waits for, and its term. */
+uint32_t tn_table_place(const struct tn_table *table, uint32_t place, struct tn_secret *ret_term);
 
 /* The secret of the current term of @lease or, when it is free, of its last one. */
 const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lease);

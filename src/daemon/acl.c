@@ -259,16 +259,23 @@ static void hash_secret(const uint8_t salt[SALT_BYTES], const char *secret, size
     tn_sha256(both, SALT_BYTES + len, ret_hash);
 }
 
+static const struct user *find_user(const struct tn_acl *acl, const char *name)
+{
+    for (size_t i = 0; i < acl->user_count; i++)
+        if (strcmp(acl->users[i].name, name) == 0)
+            return &acl->users[i];
+    return NULL;
+}
+
 bool tn_acl_knows(const struct tn_acl *acl, const char *user, const char *secret, size_t len)
 {
     static const struct user nobody;
-    const struct user *found = &nobody;
+    const struct user *found = find_user(acl, user);
     uint8_t hash[TN_SHA256_SIZE];
     unsigned difference = len > 128;
 
-    for (size_t i = 0; i < acl->user_count; i++)
-        if (strcmp(acl->users[i].name, user) == 0)
-            found = &acl->users[i];
+    if (found == NULL)
+        found = &nobody;
     hash_secret(found->salt, secret, len, hash);
     for (size_t i = 0; i < sizeof hash; i++)
         difference |= (unsigned)(hash[i] ^ found->hash[i]);
@@ -307,24 +314,28 @@ bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_righ
     return false;
 }
 
-bool tn_acl_limit(const struct tn_acl *acl, const char *user, enum tn_limit what,
+bool tn_acl_keeps(const struct tn_acl *before, const struct tn_acl *now, const char *user)
+{
+    const struct user *old = find_user(before, user);
+    const struct user *new = find_user(now, user);
+
+    return old != NULL && new != NULL &&memcmp(old->salt, new->salt, sizeof new->salt) == 0 &&
+           memcmp(old->hash, new->hash, sizeof new->hash) == 0;
+}
+
+void tn_acl_limit(const struct tn_acl *acl, const char *user, enum tn_limit what,
                   uint32_t *ret_most)
 {
     uint32_t own = 0;
     uint32_t all = 0;
-    bool limited = false;
 
     for (size_t i = 0; i < acl->limit_count; i++) {
         const struct limit *limit = &acl->limits[i];
         bool is_own = strcmp(limit->user, user) == 0;
-        if (!is_own && limit->user[0] != '*')
-            continue;
-        limited = true;
-        if (limit->what == what)
+        if (limit->what == what && (is_own || limit->user[0] == '*'))
             *(is_own ? &own : &all) = limit->most;
     }
     *ret_most = own != 0 ? own : all;
-    return limited;
 }
 
 static void add_hex(struct tn_text *text, const uint8_t *bytes, size_t len)

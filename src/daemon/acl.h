@@ -40,9 +40,11 @@ bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right rig
 /* To anything at all. */
 bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_right right);
 
-/* How many of these @user may have at once, 0: as many as there are; false: nor has it any other
- * limit. */
-bool tn_acl_limit(const struct tn_acl *acl, const char *user, enum tn_limit what,
+/* Whether @user has the same secret in both, and is there. */
+bool tn_acl_keeps(const struct tn_acl *before, const struct tn_acl *now, const char *user);
+
+/* How many of these @user may have at once, 0: as many as there are. */
+void tn_acl_limit(const struct tn_acl *acl, const char *user, enum tn_limit what,
                   uint32_t *ret_most);
 
 /* A new secret for @user: what the user keeps, and the line for the file. Returns 0,

@@ -21,7 +21,7 @@ static bool may_make(struct tn_call *call)
     }
     if (server->acl == NULL || call->conn->trusted)
         return true;
-    (void)tn_acl_limit(server->acl, call->conn->user, TN_LIMIT_FENCES, &most);
+    tn_acl_limit(server->acl, call->conn->user, TN_LIMIT_FENCES, &most);
     if (most == 0)
         most = FENCES_OF_USER;
     if (tn_fences_of(fences, call->conn->user) < most)

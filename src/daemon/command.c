@@ -129,6 +129,7 @@ bool tn_authenticate(struct tn_call *call, uint32_t index)
     if (tn_acl_knows(call->server->acl, name, secret->bytes, secret->len)) {
         memcpy(conn->user, name, sizeof name);
         conn->owner = 0;
+        conn->by_secret = true;
         return true;
     }
     tn_reply_error(call, "DENIED wrong user or secret");

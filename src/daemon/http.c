@@ -193,6 +193,7 @@ static bool connect_request(struct tn_http_request *request, const char *user)
     if (conn == NULL)
         return false;
     (void)snprintf(conn->user, sizeof conn->user, "%s", user);
+    conn->by_secret = field(request, "Authorization") != NULL;
     conn->http = request;
     request->conn = conn;
     (void)uv_poll_start(&conn->uv.poll, UV_DISCONNECT, peer_gone);

@@ -1,5 +1,4 @@
-/* owner.c - whose the sessions are: users of the ACL that have a limit there, as numbers by which
- * the table counts. A number is given once and stays, also when the ACL is read again.
+/* owner.c - whose the sessions are: users of the ACL, as numbers by which the table counts. A number is given once and stays, also when the ACL is read again.
  *
  * It is not on record which user opened a session: after a restart each is counted from its next
  * renewal or acquire on. */
@@ -8,7 +7,7 @@
 
 #include "daemon/server.h"
 
-/* Who comes when there are no numbers left is counted together with the last. */
+/* Users that come when there are no numbers left are counted together, under the last number. */
 static uint32_t number_of(struct tn_server *server, const char *user)
 {
     struct tn_owners *owners = &server->owners;
@@ -16,7 +15,7 @@ static uint32_t number_of(struct tn_server *server, const char *user)
     for (uint32_t i = 0; i < owners->count; i++)
         if (strcmp(owners->names[i], user) == 0)
             return i + 1;
-    if (owners->count == TN_OWNERS_MAX)
+    if (owners->count == TN_OWNERS_MAX - 1)
         return TN_OWNERS_MAX;
     void *larger = realloc(owners->names, (owners->count + 1) * sizeof *owners->names);
     if (larger == NULL)
@@ -31,8 +30,9 @@ void tn_owner_name(struct tn_call *call, enum tn_limit limit, struct tn_op *op)
     const struct tn_acl *acl = call->server->acl;
     struct tn_conn *conn = call->conn;
 
-    if (acl == NULL || conn->trusted || !tn_acl_limit(acl, conn->user, limit, &op->owner_max))
+    if (acl == NULL || conn->trusted)
         return;
+    tn_acl_limit(acl, conn->user, limit, &op->owner_max);
     if (conn->owner == 0)
         conn->owner = number_of(call->server, conn->user);
     op->owner = conn->owner;

@@ -94,6 +94,8 @@ void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_
         tn_pending_note(server, op, ret_result);
         pass_on(server, op, ret_result);
     }
+    if (ret_result->adopted && server->acl != NULL)
+        tn_rights_adopted(server, &op->session);
 }
 
 /* What time has done. Returns whether some of it is left for the next turn. */
@@ -288,7 +290,6 @@ static void reap(struct tn_server *server)
         tn_log("a snapshot could not be written; the journal goes on");
 }
 
-/* Who is known already stays known, by name; the new rules count from the next command on. */
 static void reload(struct tn_server *server)
 {
     char line[450];
@@ -303,8 +304,10 @@ static void reload(struct tn_server *server)
         tn_log("%s; the rules stay as they were", line);
         return;
     }
-    tn_acl_free(server->acl);
+    struct tn_acl *before = server->acl;
     server->acl = fresh;
+    tn_rights_changed(server, before);
+    tn_acl_free(before);
     tn_log("%s: read again", server->config.acl);
 }
 

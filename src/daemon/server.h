@@ -39,7 +39,7 @@
 
 #define TN_HISTOGRAM_BUCKETS 20
 #define TN_REASONS 9
-#define TN_OWNERS_MAX 4096
+#define TN_OWNERS_MAX 16384
 
 struct tn_conn;
 struct tn_server;
@@ -143,6 +143,7 @@ struct tn_conn {
     bool trusted;     /* The daemon's own user or root, by the kernel's word. */
     uint8_t wrong_secrets;
     char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
+    bool by_secret;             /* It said the user's secret; otherwise a certificate names it. */
     uint32_t owner;             /* Its number; 0: none yet, owner.c. */
     pid_t pid;
     uid_t uid;
@@ -511,6 +512,11 @@ bool tn_wait_begin(const struct tn_call *call, const struct tn_op *op, const cha
 bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice);
 /* The session is over: whoever waits for it hears so. */
 void tn_wait_gone(struct tn_server *server, const struct tn_secret *session);
+/* The user has no right to it any more: say so, and give the place in the queue back. */
+void tn_wait_refuse(struct tn_conn *conn);
+/* The connection that waits for this; NULL: there is none. */
+struct tn_conn *tn_wait_conn(struct tn_server *server, const struct tn_secret *session,
+                             const struct tn_secret *term, const struct tn_lease_view *view);
 /* The connection ends, or the daemon: give the place in the queue back. */
 void tn_wait_cancel(struct tn_conn *conn);
 
@@ -520,6 +526,13 @@ void tn_wait_cancel(struct tn_conn *conn);
 void tn_owner_name(struct tn_call *call, enum tn_limit limit, struct tn_op *op);
 /* Answer with an error, as tn_reply_answer does; a limit of the user's own is told as that. */
 void tn_owner_refuse(struct tn_call *call, const struct tn_op *op, const struct tn_result *result);
+
+/* --- rights.c --------------------------------------------------------------------------------- */
+
+/* The ACL is another than @before: end what has no right any more. */
+void tn_rights_changed(struct tn_server *server, const struct tn_acl *before);
+/* Whose the session is is known from now on. */
+void tn_rights_adopted(struct tn_server *server, const struct tn_secret *session);
 
 /* --- watch.c ---------------------------------------------------------------------------------- */
 

@@ -93,26 +93,29 @@ bool tn_wait_begin(const struct tn_call *call, const struct tn_op *op, const cha
     return true;
 }
 
-static bool is_for(const struct tn_wait *wait, const struct tn_notice *notice,
-                   const struct tn_lease_view *view)
+struct tn_conn *tn_wait_conn(struct tn_server *server, const struct tn_secret *session,
+                             const struct tn_secret *term, const struct tn_lease_view *view)
 {
-    return tn_secret_equal(&wait->session, &notice->session) &&
-           tn_secret_equal(&wait->term, &notice->term) && wait->name_len == view->name_len &&
-           memcmp(wait->name, view->name, view->name_len) == 0;
+    struct tn_map_node *node = tn_map_first(server->waits, hash_of(server, session));
+
+    for (; node != NULL; node = tn_map_next(node)) {
+        const struct tn_wait *wait = (struct tn_wait *)node;
+        if (tn_secret_equal(&wait->session, session) && tn_secret_equal(&wait->term, term) &&
+            wait->name_len == view->name_len && memcmp(wait->name, view->name, view->name_len) == 0)
+            return wait->conn;
+    }
+    return NULL;
 }
 
 bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice)
 {
-    struct tn_map_node *node = tn_map_first(server->waits, hash_of(server, &notice->session));
     struct tn_lease_view view;
 
     tn_table_lease(server->state.table, notice->lease, &view);
-    while (node != NULL && !is_for((struct tn_wait *)node, notice, &view))
-        node = tn_map_next(node);
-    if (node == NULL)
+    struct tn_conn *conn = tn_wait_conn(server, &notice->session, &notice->term, &view);
+    if (conn == NULL)
         return false;
-    struct tn_wait *wait = (struct tn_wait *)node;
-    struct tn_conn *conn = wait->conn;
+    struct tn_wait *wait = conn->wait;
     if (begin_reply(wait, 4 * TN_RESP_HEAD_MAX + 64)) {
         tn_resp_put_array(&conn->out, 3);
         tn_resp_put_text(&conn->out, "granted");
@@ -139,6 +142,19 @@ void tn_wait_gone(struct tn_server *server, const struct tn_secret *session)
             tn_resp_put_error(&conn->out, "GONE the session is over; open a new one");
         tn_conn_touch(conn);
     }
+}
+
+void tn_wait_refuse(struct tn_conn *conn)
+{
+    struct tn_wait *wait = conn->wait;
+
+    end_wait(wait);
+    if (begin_reply(wait, 160)) {
+        tn_metrics_refused(conn->server, "DENIED");
+        tn_resp_put_error(&conn->out, "DENIED the right to acquire this name was taken away");
+    }
+    tn_conn_touch(conn);
+    withdraw(conn->server, wait);
 }
 
 void tn_wait_cancel(struct tn_conn *conn)

@@ -357,6 +357,112 @@ def without_a_line_a_user_has_ten_thousand_fences():
              [0 if one % 7 == 3 and one < 10000 else 1 for one in range(10001)])
 
 
+class Rules:
+    """Users of an ACL, whose rights may be changed."""
+
+    def __init__(self, daemon, *names):
+        self.daemon = daemon
+        self.users = {name: new_user(name) for name in names}
+        self.times = 0
+        self.write("")
+        daemon.words += ("--acl", daemon.path("acl"))
+
+    def write(self, rights):
+        lines = "".join(line + "\n" for _, line in self.users.values())
+        self.daemon.path("acl", lines + rights)
+
+    def change(self, rights):
+        self.write(rights)
+        self.times += 1
+        self.daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: self.daemon.said().count("read again") == self.times, "the new rules")
+
+    def peer(self, user):
+        peer = self.daemon.resp(tcp=True)
+        same(peer.ask("AUTH", user, self.users[user][0]), "OK")
+        return peer
+
+
+@case
+def a_right_that_is_taken_away_ends_watches_places_and_leases():
+    daemon = Daemon("--http", "127.0.0.1:0", tcp=True)
+    rules = Rules(daemon, "ann", "bob")
+    both = "allow ann acquire a/*\nallow bob acquire *\n"
+    rules.write(both + "allow ann acquire b/*\n")
+    with daemon, rules.peer("bob") as bob, daemon.resp() as root:
+        held, watcher, waiter, other = (rules.peer("ann") for _ in range(4))
+        held.ask("SESSION", "OPEN", secret(1), 60000)
+        bob.ask("SESSION", "OPEN", secret(2), 60000)
+        same(bob.ask("LEASE", "ACQUIRE", secret(2), secret(9), "b/bob")[0], "granted")
+        same(held.ask("LEASE", "ACQUIRE", secret(1), secret(9), "b/ann")[0], "granted")
+        same(held.ask("LEASE", "ACQUIRE", secret(1), secret(9), "a/ann")[0], "granted")
+        same(held.ask("LEASE", "ACQUIRE", secret(1), secret(8), "b/bob", "QUEUE")[0], "queued")
+        watcher.ask("WATCH", "a/*", "b/x")
+        watcher.read()
+        other.ask("WATCH", "a/*")
+        waiter.send("LEASE", "ACQUIRE", secret(1), secret(7), "b/bob", "WAIT", 0)
+        events = socket.create_connection(("127.0.0.1", daemon.http_port), PATIENCE)
+        words = basic("ann", rules.users["ann"][0])["Authorization"]
+        events.sendall(b"GET /v1/events?prefix=b HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
+                       + words.encode() + b"\r\n\r\n")
+        until(lambda: "watches:4" in root.ask("INFO").split(), "all watch")
+        until(lambda: "waiters:2" in root.ask("INFO").split(), "both wait")
+        rules.change(both)
+        same(is_closed(watcher), True)
+        try:
+            waiter.read()
+            raise AssertionError("not refused")
+        except ServerError as error:
+            same(str(error), "DENIED the right to acquire this name was taken away")
+        while events.recv(4096):
+            pass # It ends.
+        until(lambda: "watches:1" in root.ask("INFO").split(), "one watches")
+        same("waiters:0" in root.ask("INFO").split(), True)
+        same(root.ask("LEASE", "GET", "b/ann")[3], "revoked")
+        same(root.ask("LEASE", "GET", "a/ann")[3], "held")
+        same(held.ask("SESSION", "RENEW", secret(1), "SEEN", 0)[4], ["b/ann", 2])
+        same(bob.ask("LEASE", "RELEASE", secret(2), secret(9), "b/bob", 1), "RELEASED")
+        same(root.ask("LEASE", "GET", "b/bob")[3], "free")
+        same(waiter.ask("PING"), "PONG") # It may do other things.
+        for peer in held, watcher, waiter, other:
+            peer.close()
+        events.close()
+
+
+@case
+def a_user_that_is_gone_or_has_another_secret_is_cut_off():
+    daemon = Daemon(tcp=True)
+    rules = Rules(daemon, "ann", "bob", "eve")
+    rights = "allow ann acquire *\nallow bob acquire *\nallow eve acquire *\n"
+    rules.write(rights)
+    with daemon, rules.peer("ann") as ann, rules.peer("bob") as bob, rules.peer("eve") as eve:
+        rules.users.pop("ann")
+        rules.users["eve"] = new_user("eve")
+        rules.change(rights)
+        for peer in ann, eve:
+            same(is_closed(peer), True)
+        same(bob.ask("SESSION", "OPEN", secret(1), 60000)[3], 60000)
+        with rules.peer("eve") as again:
+            same(again.ask("SESSION", "OPEN", secret(2), 60000)[3], 60000)
+
+
+@case
+def a_lease_without_a_right_does_not_outlive_a_restart():
+    daemon = Daemon(tcp=True)
+    rules = Rules(daemon, "ann")
+    rules.write("allow ann acquire *\n")
+    daemon.start()
+    with rules.peer("ann") as ann:
+        ann.ask("SESSION", "OPEN", secret(1), 60000)
+        for name in "a", "b":
+            same(ann.ask("LEASE", "ACQUIRE", secret(1), secret(9), name)[0], "granted")
+    daemon.stop(signal.SIGKILL)
+    rules.write("allow ann acquire a\n")
+    with daemon, rules.peer("ann") as ann, daemon.resp() as root:
+        same(ann.ask("SESSION", "RENEW", secret(1))[0], 60000)
+        same([root.ask("LEASE", "GET", name)[3] for name in ("a", "b")], ["held", "revoked"])
+
+
 CONNECT = """
 import socket, sys
 peers = []
