@@ -1,5 +1,6 @@
-/* cmd_fence.c - FENCE ADMIT, RAISE, SHOW and REMOVE: a fence for resources that cannot keep one, and whose
- * requests all pass somebody who asks here first. The answer is on disk before it is given. */
+/* cmd_fence.c - FENCE ADMIT, RAISE, SHOW and REMOVE: a fence for resources that cannot keep one, if
+ * all their requests pass somebody who asks here first. The answer is on disk before it is given.
+ */
 #include <inttypes.h>
 #include <string.h>
 

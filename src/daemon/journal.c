@@ -397,7 +397,7 @@ int tn_journal_write_out(struct tn_journal *journal)
 
     if (error == 0 && fdatasync(journal->fd) != 0)
         error = errno;
-    /* The highest token may belong to the batch that gathers: what is noted was sealed with this. */
+    /* The highest token may belong to the batch that gathers: the one sealed with this is noted. */
     struct tn_witness_note note = { .store = journal->store,
                                     .seq = journal->seq + 1,
                                     .token = journal->sealed_token };

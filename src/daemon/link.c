@@ -147,8 +147,8 @@ static void process_ended(uv_poll_t *poll, int status, int events)
     tn_server_step(server, &close_op, &result);
 }
 
-/* The number is looked up only where the kernel does not know the option. If it knows the option and
- * fails, the process may be gone and its number another's. */
+/* The number is looked up only where the kernel does not know the option. If it knows the option
+ * and fails, the process may be gone and its number another's. */
 static int open_pidfd(const struct tn_conn *conn)
 {
     int pidfd = -1;

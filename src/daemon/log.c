@@ -1,8 +1,8 @@
 /* log.c - lines to stderr, which never make the daemon wait.
  *
  * stderr may be a pipe that nobody reads, a terminal that was stopped or a file on a disk that
- * hangs, and holders wait for their renewals meanwhile. So a thread of its own writes the lines. The
- * queue is bounded: lines for which there is no room are dropped and counted, and the count is
+ * hangs, and holders wait for their renewals meanwhile. So a thread of its own writes the lines.
+ * The queue is bounded: lines for which there is no room are dropped and counted, and the count is
  * logged when there is room again. O_NONBLOCK is no way out: it would hold for every other process
  * that has the same stderr.
  *

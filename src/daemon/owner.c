@@ -1,4 +1,5 @@
-/* owner.c - whose the sessions are: users of the ACL, as numbers by which the table counts. A number is given once and stays, also when the ACL is read again.
+/* owner.c - whose the sessions are: users of the ACL, as numbers by which the table counts. A
+ * number is given once and stays, also when the ACL is read again.
  *
  * It is not on record which user opened a session: after a restart each is counted from its next
  * renewal or acquire on. */

@@ -1,7 +1,7 @@
 /* rights.c - rights that were taken away end what rests on them.
  *
- * The rules are asked at every command. Some things go on after their command: connections, watches,
- * places in line and leases. When the ACL is read again they are held to the new rules:
+ * The rules are asked at every command. Some things go on after their command: connections,
+ * watches, places in line and leases. When the ACL is read again they are held to the new rules:
  *
  *   a user that is gone or has another secret   its connections are closed
  *   no right to observe what is watched         the connection is closed; a stream of events ends

@@ -537,7 +537,7 @@ void tn_rights_adopted(struct tn_server *server, const struct tn_secret *session
 /* --- watch.c ---------------------------------------------------------------------------------- */
 
 void tn_watch_changed(struct tn_server *server, uint32_t lease);
-/* It was taken away, and not given back yet: an event over HTTP only, because nobody else has it. */
+/* It was taken away, and not given back yet: an event over HTTP only. */
 void tn_watch_revoked(struct tn_server *server, uint32_t lease);
 void tn_watch_conn_closed(struct tn_conn *conn);
 void tn_cmd_watch(struct tn_call *call);

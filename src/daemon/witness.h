@@ -3,9 +3,10 @@
  * After every flush the daemon notes the journal's sequence number and the highest token here. When
  * it starts and finds data that is behind, an older copy was put back or a tail is missing, and it
  * refuses. Noting is one write that is not flushed: it costs little beside the flush before it, and
- * survives the daemon's death. After a loss of power it may be older than the data, by as long as the kernel keeps dirty pages (30 s as
- * a rule), but never newer. Whoever puts back the witness together with the data is not noticed
- * here; candidates then notice tokens lower than they have seen.
+ * survives the daemon's death. After a loss of power it may be older than the data, by as long as
+ * the kernel keeps dirty pages (30 s as a rule), but never newer. Whoever puts back the witness
+ * together with the data is not noticed here; candidates then notice tokens lower than they have
+ * seen.
  * Threads: one at a time. */
 #ifndef TN_DAEMON_WITNESS_H
 #define TN_DAEMON_WITNESS_H

@@ -115,6 +115,16 @@ TEST(another_user_is_refused_even_with_the_socket_open)
     stage_end();
 }
 
+static void wait_said(const char *words)
+{
+    int64_t until = stage_now_ms() + STAGE_PATIENCE_MS;
+
+    while (strstr(stage_said(), words) == NULL) {
+        CHECK(stage_now_ms() < until);
+        (void)poll(NULL, 0, 5);
+    }
+}
+
 TEST(tcp_is_opened_only_when_asked_for_and_on_loopback)
 {
     const char *words[] = { "--listen", "tcp:0.0.0.0:0", NULL };
@@ -122,7 +132,7 @@ TEST(tcp_is_opened_only_when_asked_for_and_on_loopback)
 
     stage_begin();
     stage_start_with("--listen", "tcp:127.0.0.1:0");
-    CHECK(strstr(stage_said(), "no ACL guards it") != NULL);
+    wait_said("no ACL guards it");
     port = strrchr(stage.ready, ':');
     int fd = stage_connect_tcp((int)strtol(port + 1, NULL, 10));
     stage_ask(fd, "PING", "+PONG");
@@ -159,16 +169,6 @@ static void write_acl(const char *path, const char *line, const char *rules)
 }
 
 /* SIGHUP is heard some time later. */
-static void wait_said(const char *words)
-{
-    int64_t until = stage_now_ms() + STAGE_PATIENCE_MS;
-
-    while (strstr(stage_said(), words) == NULL) {
-        CHECK(stage_now_ms() < until);
-        (void)poll(NULL, 0, 5);
-    }
-}
-
 TEST(with_an_acl_a_tcp_peer_may_do_what_its_user_may_and_no_more)
 {
     char path[100];
@@ -250,7 +250,7 @@ TEST(http_tells_health_metrics_and_leases)
         stage_end();
         SKIP("built without libmicrohttpd");
     }
-    CHECK(strstr(stage_said(), "no ACL guards it") != NULL);
+    wait_said("no ACL guards it");
     int port = (int)strtol(strrchr(stage.ready, ':') + 1, NULL, 10);
     int fd = stage_connect();
     opens(fd, 1, 60000, "");

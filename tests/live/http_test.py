@@ -13,8 +13,8 @@ import threading
 import time
 
 import yaml_subset
-from tenured import (BUILD, PATIENCE, ROOT, Daemon, Skip, ask_over, basic, case, fixture, main, new_user, same,
-                     secret, until)
+from tenured import (BUILD, PATIENCE, ROOT, Daemon, Skip, ask_over, basic, case, fixture, main,
+                     new_user, same, secret, until)
 
 HTTP = ("--http", "127.0.0.1:0")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""tenured_namespace_test.py - tenured and its clients in different pid namespaces, as containers that
-share a socket are. SO_PEERCRED names a process that the daemon cannot see "0"; a lease must still
-pass on early only when every process bound to its session is gone."""
+"""tenured_namespace_test.py - tenured and its clients in different pid namespaces, as containers
+that share a socket are. SO_PEERCRED names a process that the daemon cannot see "0"; a lease must
+still pass on early only when every process bound to its session is gone."""
 import contextlib
 import os
 import signal
@@ -186,8 +186,8 @@ def the_command_of_a_killed_supervisor_is_gone_before_the_next_one_leads():
                  "--grace", "1s", "job", "--"]
         holder = subprocess.Popen([*words, "sh", "-c", work], stderr=subprocess.DEVNULL)
         until(lambda: os.path.exists(acts), "the first one leads")
-        second = subprocess.Popen([*words, "sh", "-c", f"date +%s%N > {wins}.new; mv {wins}.new {wins}"],
-                                  stderr=subprocess.DEVNULL)
+        work = f"date +%s%N > {wins}.new; mv {wins}.new {wins}"
+        second = subprocess.Popen([*words, "sh", "-c", work], stderr=subprocess.DEVNULL)
         with daemon.resp() as peer:
             until(lambda: "waiters:1" in peer.ask("INFO").split(), "the second one waits")
         holder.kill()
