@@ -115,6 +115,7 @@ TEST(another_user_is_refused_even_with_the_socket_open)
     stage_end();
 }
 
+/* Lines are written by a thread of their own, and SIGHUP is heard some time later. */
 static void wait_said(const char *words)
 {
     int64_t until = stage_now_ms() + STAGE_PATIENCE_MS;
@@ -168,7 +169,6 @@ static void write_acl(const char *path, const char *line, const char *rules)
     CHECK(fclose(file) == 0);
 }
 
-/* SIGHUP is heard some time later. */
 TEST(with_an_acl_a_tcp_peer_may_do_what_its_user_may_and_no_more)
 {
     char path[100];
