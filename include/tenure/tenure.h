@@ -41,7 +41,7 @@ extern "C" {
 struct tenure;          /* A store, a session in it, and the thread that keeps it alive. */
 struct tenure_election; /* One name that this process campaigns for, or observes. */
 
-enum { TENURE_ID_MAX = 255, TENURE_ERROR_TEXT = 200 };
+enum { TENURE_ID_MAX = 255, TENURE_ERROR_TEXT = 400 };
 
 /* What went wrong, for people: one line, no full stop. */
 struct tenure_error {

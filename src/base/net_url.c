@@ -149,7 +149,7 @@ static int try_option(const struct tn_net_form *form, const struct tn_net_option
 
 static int unknown_option(const struct tn_net_form *form, struct tn_text *reterr)
 {
-    char why[200];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     tn_text_init(&text, why, sizeof why);

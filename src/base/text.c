@@ -132,6 +132,83 @@ static size_t utf8_len(const unsigned char *bytes, size_t len)
     return need;
 }
 
+/* U+0080 to U+009F steer a terminal as ESC does. U+2028, U+2029 end a line, U+202A to U+202E and
+ * U+2066 to U+2069 turn the direction of what follows. */
+static bool is_control(const unsigned char *bytes, size_t sequence)
+{
+    if (sequence == 1)
+        return bytes[0] < 0x20 || bytes[0] == 0x7f;
+    if (sequence == 2)
+        return bytes[0] == 0xc2 && bytes[1] < 0xa0;
+    return sequence == 3 && bytes[0] == 0xe2 &&
+           ((bytes[1] == 0x80 && bytes[2] >= 0xa8 && bytes[2] <= 0xae) ||
+            (bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9));
+}
+
+void tn_text_add_line(struct tn_text *text, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        const unsigned char *at = (const unsigned char *)bytes + i;
+        size_t sequence = utf8_len(at, len - i);
+
+        if (sequence == 0 || is_control(at, sequence)) {
+            tn_text_escape(text, bytes + i, sequence > 0 ? sequence : 1);
+            i += sequence > 0 ? sequence : 1;
+        } else {
+            add_whole(text, bytes + i, sequence);
+            i += sequence;
+        }
+    }
+}
+
+/* So far back a space is looked for; a longer word is cut. */
+enum { WORD_MOST = 48 };
+
+/* The length, at most @len, at which @buf may end. */
+static size_t whole_words(const char *buf, size_t len)
+{
+    size_t at = len;
+
+    while (at > 0 && len - at < WORD_MOST && buf[at - 1] != ' ')
+        at--;
+    if (at > 0 && len - at < WORD_MOST) {
+        while (at > 0 && strchr(" :;,", buf[at - 1]) != NULL)
+            at--;
+        return at;
+    }
+    /* Half an escape, or half a character, goes as a whole. */
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        if (buf[len - back] == '\\')
+            return len - back;
+    }
+    for (size_t back = 1; back <= 4 && back <= len; back++) {
+        if (((unsigned char)buf[len - back] & 0xc0) != 0x80)
+            return utf8_len((const unsigned char *)buf + len - back, back) == back ? len
+                                                                                   : len - back;
+    }
+    return len;
+}
+
+void tn_text_cut(struct tn_text *text)
+{
+    static const char dots[] = "...";
+    size_t most = text->size > sizeof dots ? text->size - sizeof dots : 0;
+
+    if (!text->truncated || most == 0)
+        return;
+    text->len = whole_words(text->buf, text->len < most ? text->len : most);
+    memcpy(text->buf + text->len, dots, sizeof dots);
+    text->len += sizeof dots - 1;
+}
+
+void tn_text_cut_full(char *buf, size_t size)
+{
+    struct tn_text text = { .buf = buf, .size = size, .len = size - 1, .truncated = true };
+
+    if (strnlen(buf, size) >= size - 1)
+        tn_text_cut(&text);
+}
+
 static void add_json_byte(struct tn_text *text, unsigned char byte)
 {
     char letter = byte == '"' ? '"' : escape_letter(byte);

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Why something failed, as one line for people, zero byte included. */
+enum { TN_ERROR_TEXT = 400 };
+
 struct tn_text {
     char *buf;
     size_t size;
@@ -27,6 +30,17 @@ void tn_text_addf(struct tn_text *text, const char *format, ...)
  * \n, \r and \t get their letter, every other byte outside printable ASCII becomes \xNN. An escape
  * is added whole or not at all. */
 void tn_text_escape(struct tn_text *text, const char *bytes, size_t len);
+
+/* As tn_text_escape, but valid UTF-8 beyond the control characters passes: for lines that people
+ * read. A backslash stays as it is: what was escaped before is not escaped twice. */
+void tn_text_add_line(struct tn_text *text, const char *bytes, size_t len);
+
+/* If something did not fit, end the text at a whole word, or at least a whole character, and add
+ * "...". Nothing more can be added after that. */
+void tn_text_cut(struct tn_text *text);
+
+/* The same for @buf, @size bytes, that snprintf or another copy has filled to its last byte. */
+void tn_text_cut_full(char *buf, size_t size);
 
 /* Adds a JSON string with its quotes. Valid UTF-8 passes as it is; bytes that are not become
  * U+FFFD, because JSON has no way to say them. Cut off, it lacks its closing quote. */

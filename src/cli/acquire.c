@@ -7,9 +7,12 @@
  * What can fail: the name is held for the whole wait (75), the store for the whole wait (69). A
  * waiter that is told to end, and one whose output is lost, takes back what it has. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/duration.h"
@@ -30,14 +33,20 @@ static const char about[] =
     "or released with the token and the secret that are printed. Without --wait it never waits.\n";
 
 static const char after[] =
+    "With a command, it becomes that command once the lease is granted, with TENURE_NAME,\n"
+    "TENURE_TOKEN and TENURE_SECRET in its environment; otherwise the command is not run.\n"
+    "\n"
     "Examples:\n"
-    "  eval \"$(tenure acquire nightly-report --ttl 10m)\" && export TENURE_SECRET\n"
-    "      sets TENURE_TOKEN and TENURE_SECRET, for 'tenure renew' and 'tenure release'\n"
+    "  tenure acquire nightly-report --ttl 10m -- ./report.sh\n"
+    "      report.sh ends with: tenure release nightly-report --token \"$TENURE_TOKEN\"\n"
+    "  lease=$(tenure acquire nightly-report --ttl 10m) || exit\n"
+    "  eval \"$lease\"; export TENURE_SECRET\n"
+    "      the same within a script; without the lease, the eval fails and unsets the variables\n"
     "  tenure acquire nightly-report --wait 30s --json\n"
     "      {\"granted\":true,\"name\":...,\"token\":7,\"secret\":...,\"ttl_ms\":15000}\n"
     "\n"
-    "Exit status: 0 granted, 64 bad usage, 69 store unavailable, 75 held by another,\n"
-    "77 not permitted.\n";
+    "Exit status: 0 granted, or the command's own; 64 bad usage, 69 store unavailable, 74 output\n"
+    "lost, 75 held by another, 77 not permitted, 126 not executable, 127 not found.\n";
 
 struct request {
     struct tn_op op;
@@ -46,6 +55,10 @@ struct request {
     tenure_ns renew_at; /* 0: there is no session yet. */
     tenure_ns wait;
     bool json;
+    bool for_eval; /* What is printed. */
+    bool granted;
+    uint64_t token;
+    char **argv; /* What to become; NULL: nothing. */
     char id[TN_LABEL_MAX + 1];
 };
 
@@ -62,9 +75,27 @@ static int check_ttl(tenure_ns ttl, const uint32_t *rho_ppm)
     return tn_cli_check_plan("acquire", &plan);
 }
 
+static int read_command(struct request *request, const struct tn_command *command)
+{
+    if (command->rest_count == 1)
+        return -1;
+    if (command->rest_before != 1)
+        return tn_cli_fail(TN_EXIT_USAGE, "acquire",
+                           "one name at a time; a command goes behind --, as in 'tenure acquire %s "
+                           "-- ./report.sh'",
+                           request->op.name);
+    if (request->json)
+        return tn_cli_fail(TN_EXIT_USAGE, "acquire",
+                           "--json prints the secret, and a command gets it in its environment: "
+                           "leave one of them out");
+    request->argv = command->rest + 1;
+    return -1;
+}
+
 /* Returns -1 to go on, or the exit status. */
 static int read_arguments(struct request *request, const char **ret_url, int argc, char **argv)
 {
+    bool no_command = argc > 1 && strcmp(argv[argc - 1], "--") == 0;
     const char *id = NULL;
     uint32_t rho_ppm = 0;
     struct tn_op *op = &request->op;
@@ -78,8 +109,8 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
         TN_FLAG("json", 0, &request->json, "print one JSON object on one line"),
     };
     struct tn_command command = { .verb = "acquire",
-                                  .words = "NAME",
-                                  .words_max = 1,
+                                  .words = "NAME [-- CMD [ARG]...]",
+                                  .words_max = SIZE_MAX,
                                   .about = about,
                                   .after = after,
                                   .options = options,
@@ -88,6 +119,11 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0)
         status = tn_cli_name(&command, &op->name);
+    if (status < 0 && no_command)
+        status =
+            tn_cli_fail(TN_EXIT_USAGE, "acquire", "there is no command behind %s --", op->name);
+    if (status < 0)
+        status = read_command(request, &command);
     if (status < 0)
         status = check_ttl(request->ttl, options[0].given ? &rho_ppm : NULL);
     if (status < 0)
@@ -109,11 +145,15 @@ static void take_back(struct tn_cli_store *store, const struct request *request)
     (void)tn_cli_ask(store, &op, &req);
 }
 
-static int granted(struct tn_cli_store *store, const struct request *request, uint64_t token)
+static int granted(struct tn_cli_store *store, struct request *request, uint64_t token)
 {
     char secret[TN_SECRET_TEXT];
     const struct tn_op *op = &request->op;
 
+    request->granted = true;
+    request->token = token;
+    if (request->argv != NULL)
+        return TN_EXIT_OK;
     tn_cli_secret_format(secret, op);
     if (request->json)
         printf("{\"granted\":true,\"name\":\"%s\",\"token\":%" PRIu64 ",\"secret\":\"%s\","
@@ -122,9 +162,10 @@ static int granted(struct tn_cli_store *store, const struct request *request, ui
     else
         printf("TENURE_TOKEN=%" PRIu64 "\nTENURE_SECRET=%s\n", token, secret);
     /* Nobody knows the secret: nobody could give the lease back. main tells of the lost output. */
-    if (fflush(stdout) != 0 || ferror(stdout))
-        take_back(store, request);
-    return TN_EXIT_OK;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return TN_EXIT_OK;
+    take_back(store, request);
+    return TN_EXIT_IO;
 }
 
 static int tell_holder(const struct tn_cli_store *store, const struct request *request,
@@ -173,6 +214,13 @@ static int not_granted(struct tn_cli_store *store, const struct request *request
 
 /* --- Waiting -------------------------------------------------------------------------------- */
 
+/* The output is for `eval`, and `eval ""` succeeds. Without a lease, eval must fail and must not
+ * leave the variables of an earlier one. On one line: the script may have forgotten the quotes. */
+static void print_failure(int status)
+{
+    printf("unset TENURE_TOKEN TENURE_SECRET; (exit %d)\n", status);
+}
+
 static int end_by_signal(struct tn_cli_store *store, const struct request *request)
 {
     struct sigaction action = { .sa_handler = SIG_DFL };
@@ -180,6 +228,9 @@ static int end_by_signal(struct tn_cli_store *store, const struct request *reque
 
     take_back(store, request);
     tn_cli_store_close(store);
+    if (request->for_eval)
+        print_failure(128 + number);
+    (void)fflush(stdout);
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL);
     (void)raise(number);
@@ -311,13 +362,63 @@ static int check_store(struct tn_cli_store *store, const struct request *request
     return status;
 }
 
-int tn_cli_acquire(int argc, char **argv)
+/* --- The command ---------------------------------------------------------------------------- */
+
+static void set_number(const char *name, uint64_t number)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    (void)setenv(name, text, 1);
+}
+
+/* Take the command's form, with the lease in its environment. Returns only if there is no such
+ * command: then the lease is given back. */
+static int become(const char *url, const struct request *request)
+{
+    char secret[TN_SECRET_TEXT], word[TN_CLI_LINE_MAX];
+    struct tn_cli_store store = { .ask = NULL };
+    struct tn_text text;
+
+    tn_cli_secret_format(secret, &request->op);
+    (void)setenv("TENURE_NAME", request->op.name, 1);
+    (void)setenv("TENURE_SECRET", secret, 1);
+    set_number("TENURE_TOKEN", request->token);
+    (void)tn_cli_pipe_restore();
+    (void)execvp(request->argv[0], request->argv);
+    int error = errno;
+    tn_cli_pipe_ignore();
+    int status = tn_cli_store_open("acquire", url, true, 0, &store);
+    if (status >= 0)
+        return status;
+    take_back(&store, request);
+    tn_cli_store_close(&store);
+    tn_text_init(&text, word, sizeof word);
+    tn_cli_quote(&text, request->argv[0]);
+    return tn_cli_fail(error == ENOENT ? 127 : 126, "acquire", "%s cannot be run: %s", word,
+                       strerror(error));
+}
+
+/* Whether the output may be for `eval`, before the words are read: they may be wrong. */
+static bool is_for_eval(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "--help") == 0 ||
+            strcmp(argv[i], "-h") == 0)
+            return false;
+    }
+    return true;
+}
+
+static int acquire(int argc, char **argv, bool *for_eval)
 {
     struct request request = { .op = { .kind = TN_OP_ACQUIRE }, .ttl = TN_SEC(15) };
     struct tn_cli_store store = { .ask = NULL };
     const char *url = NULL;
 
     int status = read_arguments(&request, &url, argc, argv);
+    *for_eval = *for_eval && request.argv == NULL;
+    request.for_eval = *for_eval;
     if (status < 0)
         status = fresh_secrets(&request);
     if (status < 0)
@@ -334,5 +435,15 @@ int tn_cli_acquire(int argc, char **argv)
     if (status < 0)
         status = campaign(&store, &request);
     tn_cli_store_close(&store);
+    return request.granted && request.argv != NULL ? become(url, &request) : status;
+}
+
+int tn_cli_acquire(int argc, char **argv)
+{
+    bool for_eval = is_for_eval(argc, argv);
+    int status = acquire(argc, argv, &for_eval);
+
+    if (status != TN_EXIT_OK && for_eval)
+        print_failure(status);
     return status;
 }

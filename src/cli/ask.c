@@ -238,6 +238,7 @@ int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_sto
     ask->store->ops->submit(ask->store, &asked.req);
     while (!asked.done)
         (void)uv_run(&ask->loop, UV_RUN_ONCE);
+    tn_text_cut_full(asked.req.error, sizeof asked.req.error);
     *ret_req = asked.req;
     /* Nobody has made the store yet: then nobody holds anything in it. */
     if (ret_req->status == TENURE_E_NOT_HELD && !ask->creates) {

@@ -18,7 +18,8 @@
 #include "stores/registry.h"
 
 #define RETRY_EVERY TN_MS(250)
-#define EXTRA_MOST 4
+/* Descriptors that are polled: those of every verb, and those of some. */
+enum { OWN = 5, EXTRA_MOST = 4 };
 /* How long a store may take until it answers for the first time, whatever --wait says. */
 #define FIRST_ANSWER TN_SEC(5)
 
@@ -116,21 +117,23 @@ int tn_campaign_signals(struct tn_campaign *campaign, bool all)
 void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t extra_count,
                       tenure_ns at)
 {
-    struct pollfd fds[4 + EXTRA_MOST] = {
+    bool prints = tn_cli_lines_fd() >= 0;
+    struct pollfd fds[OWN + EXTRA_MOST] = {
         { .fd = campaign->signals, .events = POLLIN },
         { .fd = campaign->timer, .events = POLLIN },
         { .fd = tenure_fd(campaign->tenure), .events = POLLIN },
         /* A reader that is gone shows without a write. */
-        { .fd = campaign->prints ? STDOUT_FILENO : -1, .events = 0 },
+        { .fd = prints ? STDOUT_FILENO : -1, .events = 0 },
+        { .fd = tn_cli_lines_fd(), .events = POLLIN },
     };
     struct tenure_error warning;
 
     TN_ASSERT(extra_count <= EXTRA_MOST);
     for (size_t i = 0; i < extra_count; i++)
-        fds[4 + i] = (struct pollfd) { .fd = extra[i], .events = POLLIN };
+        fds[OWN + i] = (struct pollfd) { .fd = extra[i], .events = POLLIN };
     tn_timer_arm(campaign->timer, at);
-    (void)poll(fds, (nfds_t)(4 + extra_count), -1);
-    campaign->unheard = (fds[3].revents & (POLLERR | POLLHUP)) != 0;
+    (void)poll(fds, (nfds_t)(OWN + extra_count), -1);
+    campaign->unheard = (fds[3].revents & (POLLERR | POLLHUP)) != 0 || fds[4].revents != 0;
     int count = tenure_dispatch(campaign->tenure);
     TN_ASSERT(count >= 0);
     /* Not beside an error, which is one line. */

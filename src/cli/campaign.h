@@ -34,8 +34,7 @@ struct tn_campaign {
     bool answered; /* Set by the verb with the first event: the store answers, or says why not. */
     struct tenure *tenure;
     int signals, timer;
-    bool prints;      /* Set by the verb: standard output is all that it is for, */
-    bool unheard;     /* and nobody reads it any more. */
+    bool unheard;     /* Nobody reads the lines of this verb any more. */
     bool warned;      /* What the store warns of was told. */
     unsigned outages; /* The kinds of error of the store that were told since it was well. */
     bool regressed;   /* The last grant was refused because the store went back. */

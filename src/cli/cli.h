@@ -34,6 +34,7 @@
 
 #include "base/nearest.h"
 #include "base/text.h"
+#include "runtime/lines.h"
 #include "tenure/time.h"
 
 /* What scripts rely on; where sysexits.h has a fitting number, it is that one. */
@@ -148,6 +149,34 @@ int tn_cli_options(struct tn_command *command, int argc, char **argv);
 /* Print "tenure VERB: ..." as one escaped line on stderr; NULL for no verb. Returns @status. */
 int tn_cli_fail(int status, const char *verb, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* From here on, what this verb says is written by threads of their own, so that a reader who does
+ * not read holds up nothing: stderr and, with @prints, the lines of tn_cli_line. Returns -1 to go
+ * on, or the exit status. */
+int tn_cli_lines_open(const char *verb, bool prints);
+
+/* A line for stdout, @text ending in a newline; runtime/lines.h says which lines may be dropped
+ * when nobody reads. False: a line could not be written, and no further one will be. */
+bool tn_cli_line(enum tn_line_kind kind, const char *key, const char *text);
+
+/* Readable once a line could not be written; -1: there are none. */
+int tn_cli_lines_fd(void);
+
+/* Whether all lines are written, after having waited for a reader who still reads; and whether,
+ * for all that is known, there is a reader. */
+bool tn_cli_lines_flush(void);
+bool tn_cli_lines_alive(void);
+
+/* Write what is left, as far as somebody reads it. Returns 0, or the errno of a line for stdout
+ * that could not be written. */
+int tn_cli_lines_close(void);
+/* And those for stderr, which come last. */
+void tn_cli_lines_done(void);
+
+/* A peer that hangs up must not end the process: SIGPIPE is ignored; and given back, as it was, to
+ * a program that takes this one's place. Whether it was at its default. */
+void tn_cli_pipe_ignore(void);
+bool tn_cli_pipe_restore(void);
 
 /* Add a foreign word in quotes, escaped and shortened, so that the advice after it still fits. */
 void tn_cli_quote(struct tn_text *text, const char *word);

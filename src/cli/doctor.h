@@ -16,17 +16,17 @@ struct tn_doctor_trips {
 struct tn_doctor_report {
     const char *url; /* Without its password. */
     const struct tn_store_ops *ops;
-    char server[128];     /* Empty: there is none, or it does not say. */
-    char server_why[200]; /* Otherwise why it does not, if that is known. */
-    char warning[200];    /* Empty: none. */
-    tenure_ns first;      /* Until the first answer. */
-    bool writes;          /* A session could be opened. */
-    char denied[256];     /* Otherwise why not. */
+    char server[128];               /* Empty: there is none, or it does not say. */
+    char server_why[TN_ERROR_TEXT]; /* Otherwise why it does not, if that is known. */
+    char warning[TN_ERROR_TEXT];    /* Empty: none. */
+    tenure_ns first;                /* Until the first answer. */
+    bool writes;                    /* A session could be opened. */
+    char denied[TN_ERROR_TEXT];     /* Otherwise why not. */
     struct tn_doctor_trips reads, renewals;
     bool clocked; /* The next two are known. */
     double rate_ppm, rate_error_ppm;
-    char clock_why[200];        /* Otherwise why not. */
-    tenure_ns ttl_min, ttl_max; /* As the server agrees to them. */
+    char clock_why[TN_ERROR_TEXT]; /* Otherwise why not. */
+    tenure_ns ttl_min, ttl_max;    /* As the server agrees to them. */
     struct tn_plan plan;
     struct tn_plan_answer answer;
     enum tn_plan_verdict verdict;

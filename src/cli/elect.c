@@ -99,7 +99,9 @@ static int loop(struct elect *elect)
     return elect->status;
 }
 
-/* Its own last word: the term ends because we leave. */
+/* Its own last word: the term ends because we leave. It is written before the lease is given back,
+ * or the reader is gone. A reader that does not read may still act: then the lease is not given
+ * back, and lives out its TTL. */
 static int finish(struct elect *elect, int status)
 {
     struct tenure_event lost = { .kind = TENURE_LOST,
@@ -109,6 +111,12 @@ static int finish(struct elect *elect, int status)
 
     if (held && lost.token != 0)
         (void)tn_cli_event_print(elect->name, elect->campaign.label, &lost);
+    if (held && !tn_cli_lines_flush() && tn_cli_lines_alive())
+        return tn_cli_fail(
+            TN_EXIT_IO, "elect",
+            "%s: nobody reads that the term ends, so the lease is not given back; it "
+            "is free when its TTL is over",
+            elect->name);
     return tn_campaign_close(&elect->campaign, held, status);
 }
 
@@ -145,13 +153,13 @@ int tn_cli_elect(int argc, char **argv)
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0)
         status = tn_cli_name(&command, &elect.name);
+    if (status < 0)
+        status = tn_cli_lines_open("elect", true);
     if (status >= 0)
         return status;
-    (void)signal(SIGPIPE, SIG_IGN); /* A reader that is gone is told by the write. */
     status = tn_campaign_open(&elect.campaign, "elect", elect.name, &words);
     if (status < 0)
         status = tn_campaign_signals(&elect.campaign, false);
-    elect.campaign.prints = true;
     if (status < 0)
         status = start_campaign(&elect);
     if (status < 0)

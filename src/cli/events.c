@@ -2,7 +2,6 @@
 #include "cli/events.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -53,11 +52,14 @@ bool tn_cli_event_print(const char *name, const char *label, const struct tenure
         tn_json_string(&text, holder, strlen(holder));
     tn_text_addf(&text, ",\"token\":%" PRIu64 ",\"reason\":", event->token);
     if (event->kind == TENURE_LOST)
-        tn_text_addf(&text, "\"%s\"}", tenure_reason_text(event->reason));
+        tn_text_addf(&text, "\"%s\"}\n", tenure_reason_text(event->reason));
     else
-        tn_text_add(&text, "null}");
+        tn_text_add(&text, "null}\n");
     TN_ASSERT(!tn_text_truncated(&text));
-    return printf("%s\n", line) > 0 && fflush(stdout) == 0;
+    enum tn_line_kind kind = event->kind == TENURE_WON    ? TN_LINE_BEGIN
+                             : event->kind == TENURE_LOST ? TN_LINE_END
+                                                          : TN_LINE_NOTE;
+    return tn_cli_line(kind, name, line);
 }
 
 void tn_cli_refused_print(const char *verb, const char *name, const struct tenure_event *event,

@@ -6,8 +6,8 @@
 
 #include "tenure/tenure.h"
 
-/* Print @event of @name and flush. @label is our own. Events that scripts do not know of are left
- * out. False: nobody reads any more. */
+/* Let @event of @name be a line of tn_cli_line. @label is our own. Events that scripts do not know
+ * of are left out. False: nobody reads any more. */
 bool tn_cli_event_print(const char *name, const char *label, const struct tenure_event *event);
 
 /* Say on stderr that the name was not led with the token of @event, why, and what is done now. */

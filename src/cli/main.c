@@ -4,6 +4,7 @@
  * which a script must not take for success (one line, exit 74). */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ static int show_help(void)
            "Verbs:\n");
     for (size_t i = 0; i < VERB_COUNT; i++)
         printf("  %-8s  %s\n", verbs[i].name, verbs[i].summary);
+    printf("  %-8s  %s\n", "help", "this list, or what a verb does and takes");
     printf("\n'tenure help VERB' tells more about one of them.\n"
            "Durations need a unit: 500ms, 15s, 2m, 1h.\n");
     return TN_EXIT_OK;
@@ -93,6 +95,11 @@ static int show_version(void)
     return TN_EXIT_OK;
 }
 
+static bool is_either(const char *arg, const char *one, const char *other)
+{
+    return strcmp(arg, one) == 0 || strcmp(arg, other) == 0;
+}
+
 /* tenure help [VERB] */
 static int run_help(int argc, char **argv)
 {
@@ -102,15 +109,12 @@ static int run_help(int argc, char **argv)
         return show_help();
     if (argc > 2)
         return tn_cli_fail(TN_EXIT_USAGE, "help", "one verb at a time, as in 'tenure help plan'");
+    if (is_either(argv[1], "help", "--help") || strcmp(argv[1], "-h") == 0)
+        return show_help();
     const struct verb *verb = find_verb(argv[1]);
     if (verb == NULL)
         return unknown_verb(argv[1]);
     return verb->run(2, (char *[]) { argv[1], option, NULL });
-}
-
-static bool is_either(const char *arg, const char *one, const char *other)
-{
-    return strcmp(arg, one) == 0 || strcmp(arg, other) == 0;
 }
 
 static int run(int argc, char **argv)
@@ -126,6 +130,9 @@ static int run(int argc, char **argv)
     const struct verb *verb = find_verb(argv[1]);
     if (verb == NULL)
         return unknown_verb(argv[1]);
+    /* These two only print: nobody but their reader can hang up on them. */
+    if (!is_either(verb->name, "plan", "sim"))
+        tn_cli_pipe_ignore();
     return verb->run(argc - 1, argv + 1);
 }
 
@@ -140,15 +147,30 @@ static void fill_standard_streams(void)
     }
 }
 
+/* A full disk may show only now, when the buffer is written. A reader that is gone ends a verb that
+ * has done its work as it ends any other program. */
+static int finish(int status)
+{
+    bool failed = ferror(stdout) != 0;
+    int error = tn_cli_lines_close();
+
+    errno = 0;
+    if (fclose(stdout) != 0 || failed) {
+        if (errno == EPIPE && status == TN_EXIT_OK && tn_cli_pipe_restore())
+            (void)raise(SIGPIPE);
+    } else if (error == 0) {
+        return status;
+    }
+    error = errno != 0 ? errno : error;
+    return tn_cli_fail(status == TN_EXIT_LOST ? status : TN_EXIT_IO, NULL,
+                       "the output could not be written: %s",
+                       error != 0 ? strerror(error) : "an earlier write failed");
+}
+
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    int status = run(argc, argv);
-    /* A full disk may show only now, when the buffer is written. */
-    bool failed = ferror(stdout) != 0;
-    errno = 0;
-    if (fclose(stdout) != 0 || failed)
-        return tn_cli_fail(TN_EXIT_IO, NULL, "the output could not be written: %s",
-                           errno != 0 ? strerror(errno) : "an earlier write failed");
+    int status = finish(run(argc, argv));
+    tn_cli_lines_done();
     return status;
 }

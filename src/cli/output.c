@@ -1,7 +1,9 @@
 /* output.c - what verbs say: error lines, quoted words, durations to type again, colour. */
+#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,9 @@
 /* Of a foreign word, this much is repeated: enough to recognise it. */
 enum { QUOTE_MAX = 80 };
 
+/* At the end, a reader who takes no line for this long is not waited for. */
+#define PATIENCE TN_SEC(1)
+
 void tn_cli_quote(struct tn_text *text, const char *word)
 {
     char buf[QUOTE_MAX + 1];
@@ -23,26 +28,106 @@ void tn_cli_quote(struct tn_text *text, const char *word)
     tn_text_addf(text, "'%s%s'", buf, tn_text_truncated(&quoted) ? "..." : "");
 }
 
+/* NULL: written at once, by the calling thread. */
+static struct tn_lines *errors, *output;
+
+static void print_error(const char *line)
+{
+    if (errors != NULL)
+        (void)tn_lines_put(errors, TN_LINE_NOTE, NULL, line);
+    else
+        (void)fputs(line, stderr);
+}
+
 int tn_cli_fail(int status, const char *verb, const char *format, ...)
 {
-    char line[TN_CLI_LINE_MAX];
-    char message[TN_CLI_LINE_MAX];
+    char line[TN_CLI_LINE_MAX + 1]; /* And the newline. */
+    char message[4 * TN_CLI_LINE_MAX];
     struct tn_text text;
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    tn_text_init(&text, line, sizeof line);
-    tn_text_addf(&text, "tenure%s%s: %s", verb != NULL ? " " : "", verb != NULL ? verb : "",
-                 message);
+    tn_text_init(&text, line, TN_CLI_LINE_MAX);
+    tn_text_addf(&text, "tenure%s%s: ", verb != NULL ? " " : "", verb != NULL ? verb : "");
     /* Foreign words were quoted; this is for those that were forgotten. */
-    for (char *c = line; *c != '\0'; c++) {
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-    }
-    fprintf(stderr, "%s\n", line);
+    tn_text_add_line(&text, message, strlen(message));
+    tn_text_cut(&text);
+    memcpy(line + text.len, "\n", 2);
+    print_error(line);
     return status;
+}
+
+/* --- Lines that never block ------------------------------------------------------------------- */
+
+int tn_cli_lines_open(const char *verb, bool prints)
+{
+    int rc = tn_lines_open(STDERR_FILENO, &errors);
+
+    if (rc == 0 && prints)
+        rc = tn_lines_open(STDOUT_FILENO, &output);
+    return rc < 0 ? tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "no thread for the output: %s",
+                                tenure_strerror(rc))
+                  : -1;
+}
+
+bool tn_cli_line(enum tn_line_kind kind, const char *key, const char *text)
+{
+    return tn_lines_put(output, kind, key, text);
+}
+
+int tn_cli_lines_fd(void)
+{
+    return output != NULL ? tn_lines_fd(output) : -1;
+}
+
+bool tn_cli_lines_flush(void)
+{
+    return output == NULL || tn_lines_flush(output, PATIENCE);
+}
+
+bool tn_cli_lines_alive(void)
+{
+    return output != NULL && tn_lines_error(output) == 0;
+}
+
+int tn_cli_lines_close(void)
+{
+    int error = 0;
+
+    if (output != NULL) {
+        (void)tn_lines_flush(output, PATIENCE);
+        error = tn_lines_error(output);
+        (void)tn_lines_close(output, 0);
+    }
+    output = NULL;
+    return error;
+}
+
+void tn_cli_lines_done(void)
+{
+    (void)tn_lines_close(errors, PATIENCE);
+    errors = NULL;
+}
+
+/* --- SIGPIPE ---------------------------------------------------------------------------------- */
+
+static struct sigaction pipe_before;
+static bool pipe_ignored;
+
+void tn_cli_pipe_ignore(void)
+{
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+    pipe_ignored = sigaction(SIGPIPE, &ignore, &pipe_before) == 0;
+}
+
+bool tn_cli_pipe_restore(void)
+{
+    if (pipe_ignored)
+        (void)sigaction(SIGPIPE, &pipe_before, NULL);
+    return pipe_ignored && pipe_before.sa_handler == SIG_DFL;
 }
 
 const char *tn_cli_duration(char *buf, tenure_ns ns)
@@ -91,6 +176,7 @@ void tn_cli_exec_beside(const char *const *places, size_t count, char **argv)
     for (size_t i = 0; slash != NULL && i < count; i++) {
         (void)snprintf(path, sizeof path, "%s%s", self, places[i]);
         if (access(path, X_OK) == 0) {
+            (void)tn_cli_pipe_restore();
             (void)execv(path, argv);
             return;
         }

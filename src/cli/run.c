@@ -276,7 +276,8 @@ static void hear_guardian(struct run *run)
 
     while (run->guardian != NULL && tn_guardian_dispatch(run->guardian, &event)) {
         const char *why = why_cut(&event);
-        if (why != NULL && !run->leaving) {
+        /* Also when a signal that arrived since has told us to leave: the term was over first. */
+        if (why != NULL && !run->lost) {
             run->cut = true;
             tell_lost(run, why);
         }
@@ -371,8 +372,12 @@ static int loop(struct run *run)
 
 static int read_command(struct run *run, const struct tn_command *command)
 {
+    /* Otherwise the command would be taken for the name. */
+    if (command->rest_count > 0 && command->rest_before == 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "run",
+                           "the name of the lease is missing before --, as in 'tenure run "
+                           "nightly-report -- ./report.sh'");
     int status = tn_cli_name(command, &run->name);
-
     if (status >= 0)
         return status;
     if (command->rest_before != 1)
@@ -467,6 +472,8 @@ int tn_cli_run(int argc, char **argv)
     int status = read_arguments(&run, &words, argc, argv);
     if (status < 0)
         status = read_fence(&run);
+    if (status < 0)
+        status = tn_cli_lines_open("run", false);
     if (status < 0 && run.http_address != NULL)
         status = tn_http_open("run", run.http_address, &run.http_state, &run.http);
     if (status >= 0)
@@ -482,5 +489,6 @@ int tn_cli_run(int argc, char **argv)
     if (status < 0)
         status = loop(&run);
     tn_http_close(run.http);
-    return tn_campaign_close(&run.campaign, run.holds, status);
+    /* A term that was lost is not ours to give back: that is tried, and changes no status. */
+    return tn_campaign_close(&run.campaign, run.holds && status != TN_EXIT_LOST, status);
 }

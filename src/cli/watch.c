@@ -59,7 +59,8 @@ static bool print_text(const char *name, const struct tenure_event *event)
     } else {
         tn_text_addf(&text, "nobody leads, last token %" PRIu64, event->token);
     }
-    return printf("%s\n", line) > 0 && fflush(stdout) == 0;
+    tn_text_add(&text, "\n");
+    return tn_cli_line(TN_LINE_NOTE, name, line);
 }
 
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
@@ -153,7 +154,6 @@ static int start(struct watch *watch, const struct tn_campaign_words *words)
 {
     int status = tn_campaign_open(&watch->campaign, "watch", watch->name, words);
 
-    watch->campaign.prints = true;
     if (status < 0)
         status = tn_campaign_signals(&watch->campaign, false);
     if (status >= 0)
@@ -192,9 +192,10 @@ int tn_cli_watch(int argc, char **argv)
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0 && command.rest_count > 0)
         status = tn_cli_name(&command, &watch.name);
+    if (status < 0)
+        status = tn_cli_lines_open("watch", true);
     if (status >= 0)
         return status;
-    (void)signal(SIGPIPE, SIG_IGN); /* A reader that is gone is told by the write. */
     status = start(&watch, &words);
     if (status < 0)
         status = loop(&watch);

@@ -55,7 +55,7 @@ static const char usage[] =
     "  --max-sessions N       [200000]\n"
     "  --max-leases N         [2000000]\n"
     "  --max-waiters N        [200000]\n"
-    "  --help, --version\n";
+    "  -h, --help, -V, --version\n";
 
 struct settings {
     struct tn_server_config config;
@@ -234,11 +234,11 @@ static int take_options(struct settings *settings, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *option = argv[i];
-        if (strcmp(option, "--help") == 0) {
+        if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0) {
             (void)fputs(usage, stdout);
             return 0;
         }
-        if (strcmp(option, "--version") == 0) {
+        if (strcmp(option, "--version") == 0 || strcmp(option, "-V") == 0) {
             (void)puts("tenured " TENURE_VERSION);
             return 0;
         }
@@ -248,7 +248,9 @@ static int take_options(struct settings *settings, int argc, char **argv)
         }
         if (strcmp(option, "--config") != 0 && strcmp(option, "--new-secret") != 0 &&
             !has_value(settings, option))
-            return bad("there is no option '%s'", option);
+            return bad(option[0] == '-' ? "there is no option '%s'"
+                                        : "'%s' is no option, and nothing else is taken",
+                       option);
         if (i + 1 == argc || argv[i + 1][0] == 0)
             return bad("%s needs a value", option);
         i++;

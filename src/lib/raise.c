@@ -60,6 +60,7 @@ static void *run(void *arg)
     for (size_t i = 0; status == 0 && job->election->fences[i] != NULL; i++)
         status = tn_fence_spec_raise(job->election->fences[i], job->request.token, timeout,
                                      &highest, &text);
+    tn_text_cut(&text);
     finish(tenure, job, status, highest, buf);
     free(job);
     return NULL;

@@ -499,6 +499,7 @@ int tenure_open(const char *url, const struct tenure_options *options, struct te
         tn_text_add(&text, "the options are not of this version: wrong size, or unknown flags");
     if (rc == 0)
         rc = open_all(url, &known, ret_tenure, &text);
+    tn_text_cut(&text);
     if (reterr != NULL) {
         reterr->code = rc;
         (void)snprintf(reterr->text, sizeof reterr->text, "%s",

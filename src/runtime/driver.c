@@ -365,6 +365,7 @@ static void note_health(struct tn_driver *driver, const struct tn_store_req *req
         struct tn_text text;
         tn_text_init(&text, driver->error_text, sizeof driver->error_text);
         tn_text_add(&text, req->error[0] != '\0' ? req->error : tenure_strerror(req->status));
+        tn_text_cut_full(driver->error_text, sizeof driver->error_text);
     }
 }
 

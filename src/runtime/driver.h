@@ -74,8 +74,8 @@ struct tn_driver {
     tenure_ns say_again_at;
     bool answered; /* The store ever did. */
     int error;     /* Of the last operation; 0: it was answered. */
-    char error_text[200];
-    char warning[200]; /* Of the store; empty: none. */
+    char error_text[TN_ERROR_TEXT];
+    char warning[TN_ERROR_TEXT]; /* Of the store; empty: none. */
 };
 
 /* Tells a store who drives it: pass it as tn_store_open's host, with the driver as @arg. */

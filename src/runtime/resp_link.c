@@ -251,7 +251,7 @@ static void say_hello(struct tn_resp_link *link);
 static void refuse_reply(struct tn_resp_link *link, const struct tn_resp_value *value)
 {
     static const char *const denials[] = { "WRONGPASS", "NOAUTH", "NOPERM", "DENIED", NULL };
-    char why[140];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     tn_text_init(&text, why, sizeof why);
@@ -356,7 +356,7 @@ static void take_frame(struct tn_resp_link *link, const char *frame, size_t len)
     struct tn_resp_call *call = link->sent.first;
     struct tn_resp_value head;
     size_t at = 0;
-    char why[140];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     int rc = tn_resp_next(frame, len, &at, &head);

@@ -68,8 +68,8 @@ struct tn_resp_link {
     bool subscribed, closing;
     struct tn_resp_calls waiting, sent;
     struct tn_resp_call hello;
-    bool plain_auth;   /* The server knows no HELLO. */
-    char refusal[200]; /* Why the last connection was of no use; empty: it was. */
+    bool plain_auth;             /* The server knows no HELLO. */
+    char refusal[TN_ERROR_TEXT]; /* Why the last connection was of no use; empty: it was. */
     struct tn_resp_scan scan;
     char *in;
     size_t in_len, in_size;

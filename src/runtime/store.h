@@ -75,7 +75,7 @@ struct tn_store_req {
     uint64_t seen;                 /* OPEN, RENEW: as in struct tn_result. */
     uint32_t held;
     bool more;
-    char error[200];
+    char error[TN_ERROR_TEXT];
     /* The store's own, from submit to done. */
     struct tn_store_req *next;
     tenure_ns give_up_at;

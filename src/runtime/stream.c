@@ -192,7 +192,7 @@ static void try_next_address(struct tn_stream *stream, unsigned count, int rc)
 static void hear_timer(uv_timer_t *timer)
 {
     struct tn_stream *stream = timer->data;
-    char why[160];
+    char why[TN_ERROR_TEXT];
 
     if (stream->link == NULL) {
         reach(stream);
@@ -212,7 +212,7 @@ static void hear_timer(uv_timer_t *timer)
 /* Why the connection of @link ended, by @rc of libuv. A server that closes a connection before it
  * has read everything resets it, and what it said last may be lost on the way: so no more can be
  * made of an end than of a reset. */
-static const char *explain_end(const struct tn_stream_link *link, int rc, char why[160])
+static const char *explain_end(const struct tn_stream_link *link, int rc, char why[TN_ERROR_TEXT])
 {
     const struct tn_stream *stream = link->stream;
     bool hung_up = rc == UV_EOF || rc == UV_ECONNRESET || rc == UV_EPIPE;
@@ -224,7 +224,8 @@ static const char *explain_end(const struct tn_stream_link *link, int rc, char w
                            : "the server hung up on TLS; does it use TLS?";
     if (stream->tls_scheme == NULL)
         return "the server closed the connection at once";
-    (void)snprintf(why, 160, "the server closed the connection at once; does it want TLS (%s:)?",
+    (void)snprintf(why, TN_ERROR_TEXT,
+                   "the server closed the connection at once; does it want TLS (%s:)?",
                    stream->tls_scheme);
     return why;
 }
@@ -234,7 +235,7 @@ static const char *explain_end(const struct tn_stream_link *link, int rc, char w
 static void written(uv_write_t *req, int status)
 {
     struct tn_stream_link *link = req->data;
-    char why[160];
+    char why[TN_ERROR_TEXT];
 
     if (status < 0 && !link->given_up)
         tn_stream_doubt(link->stream, explain_end(link, status, why));
@@ -368,7 +369,7 @@ static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
 {
     struct tn_stream_link *link = handle->data;
     struct tn_stream *stream = link->stream;
-    char why[160];
+    char why[TN_ERROR_TEXT];
 
     if (link->given_up || got == 0)
         return;
@@ -390,7 +391,7 @@ static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
 static bool is_trusted_peer(struct tn_stream *stream)
 {
     int fd = -1;
-    char why[300];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     if ((!stream->own_peer && !stream->service_peer) || !stream->at.local)

@@ -20,6 +20,7 @@
 
 #include "base/net_url.h"
 #include "base/prng.h"
+#include "base/text.h"
 #include "runtime/clock.h"
 #include "runtime/tls.h"
 
@@ -52,9 +53,10 @@ struct tn_stream {
     bool up;
     tenure_ns heard_at;    /* When the server last said anything. */
     struct tn_endpoint at; /* Which is connected to, or tried. */
-    char error[200];       /* Why it is not UP, or was not when it was last tried: "SCHEME WHERE:
+    char
+        error[TN_ERROR_TEXT]; /* Why it is not UP, or was not when it was last tried: "SCHEME WHERE:
                               REASON"; empty: not known yet, or proven since. */
-    int status;            /* With it: TENURE_E_UNAVAILABLE, or TENURE_E_DENIED by the system. */
+    int status;               /* With it: TENURE_E_UNAVAILABLE, or TENURE_E_DENIED by the system. */
     /* The stream's own. */
     struct tn_stream_link *link;
     struct tn_stream_write *out; /* What is written in this turn. */

@@ -21,7 +21,7 @@ struct tn_tls {
     BIO *in, *out; /* Owned by @ssl. */
     enum tn_tls_side side;
     const char *alpn;
-    char error[160];
+    char error[TN_ERROR_TEXT];
 };
 
 /* --- Contexts --------------------------------------------------------------------------------- */

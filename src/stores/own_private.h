@@ -41,7 +41,7 @@ struct own_item {
     bool on;
     tenure_ns give_up_at;
     struct tenure_store_reply reply;
-    char error[200];
+    char error[TN_ERROR_TEXT];
     char name[TN_NAME_MAX + 1]; /* Or a prefix. */
     char label[TN_LABEL_MAX + 1];
 };

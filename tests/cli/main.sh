@@ -22,6 +22,28 @@ for word in --help -h help; do
     t_refute "stderr is empty" [ -s "$t_err" ]
 done
 
+t_case "help of help is the list, and the list has help"
+for word in help --help -h; do
+    t_run "$tenure" help "$word"
+    t_ends 0
+    t_prints "usage: tenure VERB"
+    t_prints "  help  "
+done
+
+t_case "tenured: help and version, and one line for what it does not know"
+for word in --help -h; do
+    t_run "$TENURE_BUILD/tenured" "$word"
+    t_ends 0
+    t_prints "usage: tenured"
+done
+for word in --version -V; do
+    t_run "$TENURE_BUILD/tenured" "$word"
+    t_ends 0
+    t_prints "tenured "
+done
+t_bad "'start' is no option" "$TENURE_BUILD/tenured" start
+t_bad "there is no option '-x'" "$TENURE_BUILD/tenured" -x
+
 t_case "help of a verb is the same in both spellings"
 t_run "$tenure" plan --help
 t_check "exit status" [ "$t_status" -eq 0 ]

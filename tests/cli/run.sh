@@ -148,6 +148,19 @@ kill -CONT "$a"
 wait "$a"
 t_check "79, not $?" [ $? -eq 79 ]
 
+new_case "--once: 79 also in a session of its own, where the kernel hangs up on a stopped group"
+setsid "$tenure" run --ttl 2s --once --id a job -- "$worker" stubborn 2>"$t_dir/err.a" &
+a=$!
+pids="$pids $a"
+t_check "a acts" until_true 5 acts a
+kill -STOP "$a"
+t_check "the command is killed" until_true 10 is_quiet
+kill -CONT "$a" 2>/dev/null
+wait "$a"
+status=$?
+t_check "79, not $status" [ $status -eq 79 ]
+t_check "says why: $(cat "$t_dir/err.a")" grep -q "leadership lost: " "$t_dir/err.a"
+
 new_case "a tree that daemonizes is gone before the lease is given back"
 # shellcheck disable=SC2016
 candidate a --ttl 5s --grace 200ms job -- \
@@ -179,6 +192,7 @@ t_check "never both" no_overlap
 new_case "bad input: 64, one line, and no file"
 t_bad "the name of the lease is missing" "$tenure" run
 t_bad "there is no command" "$tenure" run job
+t_bad "the name of the lease is missing before --" "$tenure" run -- true
 t_bad "put the command behind --" "$tenure" run job true
 t_bad "there is no command" "$tenure" run job --
 t_bad "no unit" "$tenure" run --ttl 5 job -- true

@@ -18,6 +18,7 @@
 # t_fail WHAT          the case fails
 # t_skip REASON        the case is skipped; its later checks are not run
 # t_ports COUNT        so many ports that nobody has
+# t_full PIPE FD       makes a pipe without any room left, open at FD; nobody reads it
 # t_done               prints the summary and exits; a script that ends without it has failed
 #
 # $t_dir is a scratch directory, removed at the end. tests/run sets TENURE_ROOT (the sources) and
@@ -67,6 +68,14 @@ t_reserves() {
         rm "$t_dir/$tr_file"
         return 1
     fi
+}
+
+t_full() {
+    mkfifo "$1"
+    eval "exec $2<>\"\$1\""
+    dd if=/dev/zero of="$1" bs=4096 oflag=nonblock status=none 2>/dev/null
+    dd if=/dev/zero of="$1" bs=1 oflag=nonblock status=none 2>/dev/null
+    true # They end because there is no room.
 }
 
 t_verdict_is() { [ -e "$t_verdict" ] && [ "$(cat "$t_verdict")" = "$1" ]; }

@@ -127,3 +127,47 @@ TEST(json_passes_valid_utf8_and_replaces_the_rest)
         CHECK(strncmp(buf, "\"\xef\xbf\xbd", 4) == 0);
     }
 }
+
+static void check_cut(const char *whole, size_t size, const char *expected)
+{
+    char buf[128];
+    struct tn_text text;
+
+    tn_text_init(&text, buf, size);
+    tn_text_add_line(&text, whole, strlen(whole));
+    tn_text_cut(&text);
+    CHECK_STR(buf, expected);
+    CHECK(strlen(buf) < size);
+}
+
+TEST(a_text_is_cut_at_a_word_and_says_so)
+{
+    check_cut("all of it fits", 15, "all of it fits");
+    check_cut("the server: closed the connection", 20, "the server...");
+    check_cut("the server: closed the connection", 28, "the server: closed the...");
+    /* Without a space near: between characters, and never within an escape. */
+    check_cut("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 9, "\xc3\xa4\xc3\xa4...");
+    check_cut("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 10, "\xc3\xa4\xc3\xa4\xc3\xa4...");
+    check_cut("ab\x1b\x1b\x1b\x1b", 12, "ab\\x1b...");
+}
+
+TEST(a_buffer_that_was_filled_to_the_end_is_cut)
+{
+    char full[16] = "no word is cut ", room[16] = "fourteen bytes";
+
+    tn_text_cut_full(full, sizeof full);
+    CHECK_STR(full, "no word is...");
+    tn_text_cut_full(room, sizeof room);
+    CHECK_STR(room, "fourteen bytes");
+}
+
+TEST(a_line_for_people_has_no_control_characters)
+{
+    char buf[128];
+    struct tn_text text;
+    const char *foreign = "a\n\x1b[2J\xc2\x9b\xe2\x80\xae \xc3\xa9 \xff\\";
+
+    tn_text_init(&text, buf, sizeof buf);
+    tn_text_add_line(&text, foreign, strlen(foreign));
+    CHECK_STR(buf, "a\\n\\x1b[2J\\xc2\\x9b\\xe2\\x80\\xae \xc3\xa9 \\xff\\");
+}

@@ -510,7 +510,7 @@ void tn_etcd_suspect(struct tn_etcd_client *client)
 static void give_up(struct tn_etcd_rpc *rpc)
 {
     struct tn_etcd_client *client = rpc->client;
-    char text[200];
+    char text[TN_ERROR_TEXT];
 
     if (rpc->started && rpc->call.sent) {
         (void)snprintf(text, sizeof text, "etcd %s: no answer in time",

@@ -52,9 +52,9 @@ struct tn_etcd_client {
     void *arg;
     char token[512];
     bool authenticating, authenticated;
-    char denied[200]; /* Why the server does not let us in. */
-    char said[200];   /* By tn_etcd_explain. */
-    char warning[200];
+    char denied[TN_ERROR_TEXT]; /* Why the server does not let us in. */
+    char said[TN_ERROR_TEXT];   /* By tn_etcd_explain. */
+    char warning[TN_ERROR_TEXT];
     char version[32];
     bool asked_version;
     struct tn_etcd_rpc *rpcs;                   /* Under way. */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/text.h"
 #include "tenure/error.h"
 
 struct tn_grpc;
@@ -46,9 +47,9 @@ struct tn_grpc_call {
     void (*done)(struct tn_grpc_call *call);
     void *arg;
     /* Good in done(). */
-    int status;     /* enum tn_grpc_status, or another code of gRPC's. */
-    bool sent;      /* The server may have seen it. */
-    char text[160]; /* grpc-message, or why there is no status. */
+    int status;                     /* enum tn_grpc_status, or another code of gRPC's. */
+    bool sent;                      /* The server may have seen it. */
+    char text[TN_ERROR_TEXT - 100]; /* grpc-message, or why there is no status. */
     /* The layer's own. */
     struct tn_grpc *grpc; /* NULL: not under way. */
     struct tn_grpc_call *next, **link;

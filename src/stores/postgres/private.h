@@ -72,7 +72,7 @@ struct tn_pg_link {
     unsigned turn;     /* Which host, and which of its addresses. */
     tenure_ns due_at;  /* WAITING: connect then. Connecting: give up then. */
     int code;          /* Of the last failure. */
-    char error[200];
+    char error[TN_ERROR_TEXT];
 };
 
 void tn_pg_link_start(struct tn_pg_link *link, tenure_ns now);

@@ -454,7 +454,7 @@ static bool is_state(const PGresult *result, const char *state)
 static void refused(struct tn_pg_store *store, const PGresult *result)
 {
     enum tn_pg_job job = store->job;
-    char why[200];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     tn_text_init(&text, why, sizeof why);

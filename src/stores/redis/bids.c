@@ -128,7 +128,7 @@ static void finish_bid(struct tn_rl_bid *bid, enum tn_answer answer,
 static void fail_bid(struct tn_rl_bid *bid, const struct tn_rl_round *round)
 {
     struct tn_store_req *req = bid->req;
-    char why[200];
+    char why[TN_ERROR_TEXT];
     int code = tn_rl_blame(round, why);
 
     bid->req = NULL;
@@ -482,7 +482,7 @@ static void judge_release(struct tn_rl_round *round)
     uint32_t gone = tn_rl_said(round, TN_ANSWER_GONE);
     uint32_t stale = tn_rl_said(round, TN_ANSWER_STALE);
     uint32_t ours = released | gone | (round->bid != NULL ? stale : 0);
-    char why[200];
+    char why[TN_ERROR_TEXT];
 
     if (round->over)
         return;

@@ -235,7 +235,7 @@ static struct tn_resp_word info_of(const struct tn_resp_value *info, const char 
  * believed. */
 static bool is_fit(struct tn_rd_store *store, const struct tn_resp_value *info)
 {
-    char why[160];
+    char why[TN_ERROR_TEXT];
     struct tn_resp_word policy = info_of(info, "\nmaxmemory_policy:");
 
     if (info->type != TN_RESP_STRING)
@@ -290,7 +290,7 @@ static void greeted(struct tn_resp_call *call)
 {
     struct tn_rd_store *store = ((struct tn_rd_greet *)call)->store;
     enum tn_rd_greeting greeting = store->conn.greeting;
-    char why[160];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     if (call->status != 0)

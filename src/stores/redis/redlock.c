@@ -147,7 +147,7 @@ static bool is_final(int code)
     return code == TENURE_E_DENIED || code == TENURE_E_UNSUPPORTED;
 }
 
-int tn_rl_blame(const struct tn_rl_round *round, char why[200])
+int tn_rl_blame(const struct tn_rl_round *round, char why[TN_ERROR_TEXT])
 {
     const struct tn_rl_store *store = round->store;
     const struct tn_store_req *failed = NULL;
@@ -161,10 +161,11 @@ int tn_rl_blame(const struct tn_rl_round *round, char why[200])
             failed = req;
     }
     if (store->base.closing) {
-        (void)snprintf(why, 200, "the store is closed");
+        (void)snprintf(why, TN_ERROR_TEXT, "the store is closed");
         return TENURE_E_CLOSED;
     }
-    (void)snprintf(why, 200, "redlock: %u of %u servers answered, and %u must agree%s%.110s", good,
+    (void)snprintf(why, TN_ERROR_TEXT,
+                   "redlock: %u of %u servers answered, and %u must agree%s%.300s", good,
                    store->count, store->majority, failed != NULL ? "; " : "",
                    failed != NULL ? failed->error : "");
     if (failed != NULL && is_final(failed->status))
@@ -191,7 +192,7 @@ static void answer(struct tn_rl_round *round, enum tn_answer said)
 static void fail_round(struct tn_rl_round *round)
 {
     struct tn_store_req *req = round->req;
-    char why[200];
+    char why[TN_ERROR_TEXT];
     int code = tn_rl_blame(round, why);
 
     round->over = true;
@@ -546,7 +547,7 @@ struct listing {
     size_t count;
     unsigned left, good;
     int status;
-    char error[200];
+    char error[TN_ERROR_TEXT];
 };
 
 static int compare_leases(const void *a, const void *b)

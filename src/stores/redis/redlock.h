@@ -131,7 +131,7 @@ uint32_t tn_rl_said(const struct tn_rl_round *round, enum tn_answer answer);
 uint32_t tn_rl_silent(const struct tn_rl_round *round);
 uint32_t tn_rl_unsure(const struct tn_rl_round *round);
 /* Too few have answered: why, and the code of it. */
-int tn_rl_blame(const struct tn_rl_round *round, char why[200]);
+int tn_rl_blame(const struct tn_rl_round *round, char why[TN_ERROR_TEXT]);
 /* Who has most votes for the name by the answers of @round, and at which nodes; 0: nobody has any,
  * and @ret_record is left alone. */
 uint32_t tn_rl_holder(const struct tn_rl_round *round, bool sure,

@@ -361,7 +361,7 @@ static void refused(struct tn_rd_call *call)
     static const char *const leave[] = { "READONLY", "MASTERDOWN", "LOADING", "MOVED" };
     const struct tn_resp_value *error = &call->base.value;
     struct tn_rd_store *store = call->store;
-    char why[200];
+    char why[TN_ERROR_TEXT];
     struct tn_text text;
 
     if (tn_resp_begins(error, "NOSCRIPT") && !call->whole) {
@@ -388,7 +388,7 @@ static void refused(struct tn_rd_call *call)
 static void fail_unreached(struct tn_rd_call *call)
 {
     const struct tn_rd_store *store = call->store;
-    char why[200];
+    char why[TN_ERROR_TEXT];
 
     if (store->conn.link.refusal[0] != '\0') {
         fail_call(call, TENURE_E_UNAVAILABLE, store->conn.link.refusal);

@@ -244,7 +244,7 @@ static void attached(struct tn_resp_call *call)
 {
     struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
     struct tn_tenured *store = ask->store;
-    char why[160];
+    char why[TN_ERROR_TEXT];
 
     tn_tenured_open_reply(ask);
     if (call->status == 0 && tn_resp_begins(&call->value, "GONE")) {

@@ -226,7 +226,7 @@ struct tn_zk_store {
     char resolve_why[120];
     struct tn_zk_question *question; /* About the version; NULL: not asked. */
     char version[32];
-    char warning[200];
+    char warning[TN_ERROR_TEXT];
     struct tn_zk_session *sessions;
     struct tn_zk_name *names[TN_ZK_BUCKETS];
     size_t name_count, sweep_at;

@@ -105,7 +105,7 @@ void tn_zk_op_answer(struct tn_zk_op *op, enum tn_answer answer)
 
 void tn_zk_op_fail(struct tn_zk_op *op, int status, const char *format, ...)
 {
-    char text[200];
+    char text[TN_ERROR_TEXT];
     va_list args;
 
     if (op->done)

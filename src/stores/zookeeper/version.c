@@ -135,7 +135,7 @@ static void hear_timer(uv_timer_t *timer)
 {
     struct tn_zk_question *question = timer->data;
     struct tn_stream *stream = &question->stream;
-    char error[200];
+    char error[TN_ERROR_TEXT];
 
     if (read_version(question->store, question->said)) {
         finish(question, 0, NULL);
