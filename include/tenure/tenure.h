@@ -1,15 +1,23 @@
 /* tenure.h - lead, and know to the nanosecond for how long.
  *
- * Open a store, campaign for a name, and do the work while tenure_token() is not 0:
+ * Open a store, campaign for a name, and work while tenure_token() is not 0. A campaign does not
+ * wait: the token is 0 until it is won, and again when the term is over.
  *
  *     struct tenure *tenure;
  *     struct tenure_election *election;
- *     struct tenure_campaign campaign = { .size = sizeof campaign, .callback = hear };
+ *     struct tenure_campaign campaign = { .size = sizeof campaign,
+ *                                         .flags = TENURE_DRAINED_ON_RETURN };
+ *
  *     int rc = tenure_open(NULL, NULL, &tenure, NULL);
  *     if (rc == 0)
  *         rc = tenure_campaign(tenure, "nightly-report", &campaign, &election);
- *     while ((token = tenure_token(election)) != 0)
- *         write_something(token);
+ *     while (rc == 0 && !stopping) {
+ *         uint64_t token = tenure_token(election);
+ *         if (token != 0)
+ *             write_something(token);
+ *         else
+ *             wait_a_moment();
+ *     }
  *
  * One handle is one session: a single thread of its own renews it, however many names it campaigns
  * for. Deadlines count from the moment a renewal was sent, on a clock that also runs in suspend,

@@ -75,7 +75,6 @@ static int show_help(void)
            "Verbs:\n");
     for (size_t i = 0; i < VERB_COUNT; i++)
         printf("  %-8s  %s\n", verbs[i].name, verbs[i].summary);
-    printf("  %-8s  %s\n", "help", "this list, or what a verb does and takes");
     printf("\n'tenure help VERB' tells more about one of them.\n"
            "Durations need a unit: 500ms, 15s, 2m, 1h.\n");
     return TN_EXIT_OK;

@@ -165,7 +165,7 @@ static const char *add_limit(struct tn_acl *acl, char *const *words, size_t coun
 static const char *add_line(struct tn_acl *acl, char *line)
 {
     static const char blanks[] = " \t\r\n";
-    char *words[WORDS];
+    char *words[WORDS] = { NULL };
     size_t count = 0;
 
     line[strcspn(line, "#")] = 0;

@@ -21,26 +21,41 @@ struct line {
     uint64_t number; /* In order of arrival. */
     enum tn_line_kind kind;
     bool dropped;
+    bool is_spare;
     size_t len;
     char text[];
 };
+
+/* Of the line that is kept for when there is no memory: an error is at least said. */
+enum { SPARE_SIZE = 1024 };
 
 struct tn_lines {
     pthread_mutex_t lock;
     pthread_cond_t arrived; /* A line, or the end. */
     pthread_t thread;
     struct line *first, **end;
+    struct line *spare; /* NULL: in use. */
     size_t waiting;
     size_t limit;    /* So many that it is worth looking for lines to drop. */
     uint64_t number; /* Of the last line. */
     uint64_t written;
     bool writing; /* A line is out of the queue, and not written yet. */
     bool closing;
+    bool left_behind; /* The thread frees it all. */
     int error;
     int fd;
     int bell;  /* An eventfd: a write has failed. */
     int moved; /* Another: a line has left the queue. */
 };
+
+/* Lock held. */
+static void give_back(struct tn_lines *lines, struct line *line)
+{
+    if (line->is_spare)
+        lines->spare = line;
+    else
+        free(line);
+}
 
 /* --- Dropping --------------------------------------------------------------------------------- */
 
@@ -101,7 +116,7 @@ static void remove_dropped(struct tn_lines *lines)
         struct line *line = *at;
         if (line->dropped) {
             *at = line->next;
-            free(line);
+            give_back(lines, line);
             lines->waiting--;
         } else {
             at = &line->next;
@@ -175,8 +190,8 @@ static void write_first(struct tn_lines *lines)
     lines->writing = true;
     (void)pthread_mutex_unlock(&lines->lock);
     int error = write_all(lines->fd, line->text, line->len);
-    free(line);
     (void)pthread_mutex_lock(&lines->lock);
+    give_back(lines, line);
     lines->writing = false;
     lines->written++;
     if (error != 0 && lines->error == 0) {
@@ -184,6 +199,23 @@ static void write_first(struct tn_lines *lines)
         ring(lines->bell);
     }
     ring(lines->moved);
+}
+
+static void lines_free(struct tn_lines *lines)
+{
+    while (lines->first != NULL) {
+        struct line *line = lines->first;
+        lines->first = line->next;
+        give_back(lines, line);
+    }
+    free(lines->spare);
+    if (lines->bell >= 0)
+        (void)close(lines->bell);
+    if (lines->moved >= 0)
+        (void)close(lines->moved);
+    (void)pthread_cond_destroy(&lines->arrived);
+    (void)pthread_mutex_destroy(&lines->lock);
+    free(lines);
 }
 
 static void *run(void *arg)
@@ -197,32 +229,20 @@ static void *run(void *arg)
         else
             write_first(lines);
     }
+    bool left = lines->left_behind;
     (void)pthread_mutex_unlock(&lines->lock);
+    if (left)
+        lines_free(lines);
     return NULL;
 }
 
 /* --- The queue -------------------------------------------------------------------------------- */
 
-static void lines_free(struct tn_lines *lines)
-{
-    while (lines->first != NULL) {
-        struct line *line = lines->first;
-        lines->first = line->next;
-        free(line);
-    }
-    if (lines->bell >= 0)
-        (void)close(lines->bell);
-    if (lines->moved >= 0)
-        (void)close(lines->moved);
-    (void)pthread_cond_destroy(&lines->arrived);
-    (void)pthread_mutex_destroy(&lines->lock);
-    free(lines);
-}
-
 int tn_lines_open(int fd, struct tn_lines **ret_lines)
 {
     struct tn_lines *lines = calloc(1, sizeof *lines);
     sigset_t all, before;
+    int rc;
 
     if (lines == NULL)
         return TENURE_E_NOMEM;
@@ -231,16 +251,19 @@ int tn_lines_open(int fd, struct tn_lines **ret_lines)
     lines->limit = TN_LINES_MOST;
     (void)pthread_mutex_init(&lines->lock, NULL);
     (void)pthread_cond_init(&lines->arrived, NULL);
+    lines->spare = calloc(1, sizeof *lines->spare + SPARE_SIZE);
     lines->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     lines->moved = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lines->bell < 0 || lines->moved < 0) {
+    if (lines->spare == NULL || lines->bell < 0 || lines->moved < 0) {
+        rc = lines->spare == NULL ? TENURE_E_NOMEM : TENURE_E_UNAVAILABLE;
         lines_free(lines);
-        return TENURE_E_UNAVAILABLE;
+        return rc;
     }
+    lines->spare->is_spare = true;
     /* SIGPIPE among them: blocked, it is as good as ignored. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&lines->thread, NULL, run, lines);
+    rc = pthread_create(&lines->thread, NULL, run, lines);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
         lines_free(lines);
@@ -255,10 +278,17 @@ bool tn_lines_put(struct tn_lines *lines, enum tn_line_kind kind, const char *ke
 {
     size_t len = strlen(text), key_size = key != NULL ? strlen(key) + 1 : 0;
     struct line *line = malloc(sizeof *line + len + key_size);
+    bool is_spare = line == NULL && len + key_size <= SPARE_SIZE;
 
+    if (is_spare) {
+        (void)pthread_mutex_lock(&lines->lock);
+        line = lines->spare;
+        lines->spare = NULL;
+        (void)pthread_mutex_unlock(&lines->lock);
+    }
     if (line == NULL)
         return false;
-    *line = (struct line) { .kind = kind, .len = len };
+    *line = (struct line) { .kind = kind, .len = len, .is_spare = is_spare };
     memcpy(line->text, text, len);
     if (key != NULL) {
         memcpy(line->text + len, key, key_size);
@@ -325,14 +355,16 @@ bool tn_lines_close(struct tn_lines *lines, tenure_ns patience)
         line->dropped = true;
     remove_dropped(lines);
     bool stuck = lines->writing || lines->first != NULL;
+    pthread_t thread = lines->thread;
     lines->closing = true;
+    lines->left_behind = stuck;
     (void)pthread_cond_signal(&lines->arrived);
     (void)pthread_mutex_unlock(&lines->lock);
     if (stuck) {
-        (void)pthread_detach(lines->thread);
+        (void)pthread_detach(thread);
         return done;
     }
-    (void)pthread_join(lines->thread, NULL);
+    (void)pthread_join(thread, NULL);
     lines_free(lines);
     return done;
 }

@@ -42,8 +42,8 @@ int tn_lines_error(struct tn_lines *lines);
  * was written. */
 bool tn_lines_flush(struct tn_lines *lines, tenure_ns patience);
 
-/* Flush, and free it. A thread that is stuck in a write is left behind with its memory: use it only
- * when the process is about to end. NULL is allowed. Returns as tn_lines_flush. */
+/* Flush, and free it. A thread that is stuck in a write is left behind, and frees it when it comes
+ * out of it, so leave @fd open. NULL is allowed. Returns as tn_lines_flush. */
 bool tn_lines_close(struct tn_lines *lines, tenure_ns patience);
 
 #endif

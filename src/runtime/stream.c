@@ -112,8 +112,12 @@ static void give_up(struct tn_stream *stream)
 
 static void say(struct tn_stream *stream, int status, const char *why)
 {
-    (void)snprintf(stream->error, sizeof stream->error, "%s %.*s: %s", stream->scheme, WHERE_SHOWN,
-                   stream->at.where, why);
+    struct tn_text text;
+
+    tn_text_init(&text, stream->error, sizeof stream->error);
+    tn_text_addf(&text, "%s %.*s: ", stream->scheme, WHERE_SHOWN, stream->at.where);
+    tn_text_add(&text, why);
+    tn_text_cut(&text);
     stream->status = status;
 }
 
