@@ -4,12 +4,15 @@
  * the command, and waits for whatever comes first: the command's end, a word from the supervisor,
  * the supervisor's end, or the time at which the deadline it knows demands action. It reports each
  * step and ends when waitpid says that there is no child left, which for a subreaper means that
- * there is no descendant left.
+ * there is no descendant left, and when the cgroup, if there is one, is empty too.
  *
  *   RUNNING --begin_stop--> STOPPING --begin_kill--> KILLING --finish--> gone
  *
  * SIGTERM is sent at D - K - G or when something else ends the term, to each process of the tree
- * once; SIGKILL from kill_at() on, again and again until all are reaped. Time is read anew after
+ * once; SIGKILL from kill_at() on, again and again until all are reaped: to the cgroup or to the pid
+ * namespace, which nothing can outrun, and to the tree, for what has left the cgroup and where there
+ * is neither. What is held, such as the command, is killed without a look at /proc, and no step takes
+ * longer because processes keep dying. Time is read anew after
  * each wake and after all that the supervisor has said was read, so a guardian that was itself
  * stopped or suspended acts on what is true now; past D - K it neither sends SIGTERM nor wakes
  * anyone.
@@ -24,8 +27,7 @@
  * - The command must not outlive the guardian: PR_SET_PDEATHSIG kills it. Its descendants fall to
  *   the supervisor, also a subreaper, which kills them (guardian.c). PDEATHSIG is not inherited by
  *   fork, so when supervisor and guardian are killed together, or the guardian is killed while the
- *   supervisor is stopped, only the command itself is sure to die. That would take a second
- *   guardian, a pid namespace or a cgroup.
+ *   supervisor is stopped, only the command itself is sure to die, or with a pid namespace all.
  *
  * It was forked from a process that may have had threads, so nothing here allocates or prints. */
 #define _GNU_SOURCE
@@ -46,8 +48,10 @@
 #include "base/assert.h"
 #include "base/time.h"
 #include "runner/bind.h"
+#include "runner/cgroup.h"
 #include "runner/guardian.h"
 #include "runner/os.h"
+#include "runner/pidns.h"
 #include "runner/record.h"
 #include "runner/tree.h"
 
@@ -58,8 +62,11 @@ enum phase { RUNNING, STOPPING, KILLING };
 #define SWEEP_PAUSE_MIN TN_US(500)
 #define SWEEP_PAUSE_MAX TN_MS(50)
 
-/* Records taken from the socket before the clock is looked at again. */
-enum { RECORDS_PER_WAKE = 64 };
+/* Records taken from the socket, and dead processes reaped, before the clock is looked at again. */
+enum { RECORDS_PER_WAKE = 64, REAPED_PER_WAKE = 64 };
+
+/* Rounds of killing and reaping the direct children, which are fast, for each walk of the tree. */
+enum { ROUNDS_PER_SWEEP = 8 };
 
 struct guard {
     struct tn_guard_setup setup;
@@ -71,11 +78,16 @@ struct guard {
     int exec_status; /* -1 when the exec is over. */
     pid_t child;     /* 0 when there is none, or none any more. */
     int child_fd;
+    struct tn_cgroup cgroup;
+    struct tn_pidns pidns; /* Without an init when there is none, or none any more. */
+    int children;          /* From tn_tree_open. */
     tenure_ns deadline;
     tenure_ns stop_began;
     tenure_ns next_sweep;
     tenure_ns sweep_pause;
+    tenure_ns kill_began;
     tenure_ns next_watch;
+    bool more;        /* Dead processes are waiting to be reaped, or the cgroup to become empty. */
     bool was_stopped; /* The supervisor, when last looked at, while the command ran. */
     bool exec_failed;
 };
@@ -115,8 +127,11 @@ static void begin_stop(struct guard *g, enum tn_guardian_reason reason)
         return;
     g->phase = STOPPING;
     g->stop_began = tn_boottime();
-    if (g->stop_began < kill_at(g))
-        (void)tn_tree_signal(SIGTERM, true, NULL);
+    /* Without a look at the tree, at least the command that is held. */
+    if (g->stop_began < kill_at(g) && tn_tree_signal(SIGTERM, true, NULL) == 0 && g->child != 0) {
+        (void)kill(g->child, SIGTERM);
+        (void)kill(g->child, SIGCONT);
+    }
     say_at(g, TN_RECORD_STOPPING, (int)reason, g->stop_began);
 }
 
@@ -125,6 +140,7 @@ static void begin_kill(struct guard *g, tenure_ns now)
     g->phase = KILLING;
     g->next_sweep = now;
     g->sweep_pause = SWEEP_PAUSE_MIN;
+    g->kill_began = now;
     say_at(g, TN_RECORD_KILLING, 0, now);
 }
 
@@ -211,25 +227,51 @@ static _Noreturn void finish(const struct guard *g)
     _exit(0);
 }
 
-/* Reap all that is dead; does not return when nobody is left. */
-static void reap(struct guard *g)
+static void ended(struct guard *g, pid_t pid, int status)
 {
+    g->sweep_pause = SWEEP_PAUSE_MIN;
+    if (pid == g->pidns.init)
+        g->pidns.init = 0;
+    if (pid != g->child)
+        return;
+    /* It is dead, so whatever it had to say of its exec is in the pipe. */
+    read_exec_status(g);
+    g->child = 0;
+    if (!g->exec_failed)
+        say(g, TN_RECORD_EXITED, status);
+    /* All others in the namespace are the init's children by now: it ends when they have. */
+    if (g->pidns.hold >= 0)
+        (void)close(g->pidns.hold);
+    g->pidns.hold = -1;
+}
+
+/* Reap some of what is dead: processes that keep dying must not keep us from the clock. Returns what
+ * waitpid said last. */
+static pid_t reap_some(struct guard *g)
+{
+    pid_t pid = 1;
     int status;
-    pid_t pid;
 
     /* __WALL: also children that were cloned to send another signal than SIGCHLD. */
-    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-        g->sweep_pause = SWEEP_PAUSE_MIN;
-        if (pid != g->child)
-            continue;
-        /* It is dead, so whatever it had to say of its exec is in the pipe. */
-        read_exec_status(g);
-        g->child = 0;
-        if (!g->exec_failed)
-            say(g, TN_RECORD_EXITED, status);
+    for (int i = 0; i < REAPED_PER_WAKE && pid > 0; i++) {
+        pid = waitpid(-1, &status, WNOHANG | __WALL);
+        if (pid > 0)
+            ended(g, pid, status);
     }
-    if (pid < 0 && errno == ECHILD)
+    return pid;
+}
+
+/* Does not return when nobody is left. */
+static void reap(struct guard *g)
+{
+    pid_t pid = reap_some(g);
+    bool childless = pid < 0 && errno == ECHILD;
+
+    if (childless && tn_cgroup_remove(&g->cgroup))
         finish(g);
+    /* The kernel may take a moment longer to see that the cgroup is empty; or strangers are in it,
+     * and must be killed. */
+    g->more = pid > 0 || childless;
     if (g->child == 0)
         begin_stop(g, TN_REASON_EXITED);
 }
@@ -255,12 +297,32 @@ static void watch_supervisor(struct guard *g, tenure_ns now)
     g->was_stopped = stopped;
 }
 
+/* Without a cgroup or a pid namespace killing is a race, which takes all the speed there is. */
+static bool must_race(const struct guard *g, tenure_ns now)
+{
+    return g->cgroup.kind == TN_CGROUP_NONE && !g->setup.pidns &&
+           now < g->kill_began + g->setup.kill_bound;
+}
+
 static void sweep(struct guard *g, tenure_ns now)
 {
     if (now < g->next_sweep)
         return;
+    /* What is held needs no look at /proc. Neither number can be another process's before it is
+     * reaped here. */
+    if (g->pidns.init != 0)
+        (void)kill(g->pidns.init, SIGKILL);
+    if (g->child != 0)
+        (void)kill(g->child, SIGKILL);
+    tn_cgroup_kill(&g->cgroup);
+    for (int i = 0; i < ROUNDS_PER_SWEEP && tn_tree_kill_children(g->children, NULL) > 0; i++) {
+        if (reap_some(g) < 0)
+            break;
+    }
     (void)tn_tree_signal(SIGKILL, false, NULL);
-    g->next_sweep = tn_boottime() + g->sweep_pause;
+    tn_cgroup_thaw(&g->cgroup);
+    now = tn_boottime();
+    g->next_sweep = now + (must_race(g, now) ? 0 : g->sweep_pause);
     if (g->sweep_pause < SWEEP_PAUSE_MAX)
         g->sweep_pause *= 2;
 }
@@ -297,7 +359,7 @@ static _Noreturn void loop(struct guard *g)
         };
 
         tn_timer_arm(g->timer, step(g));
-        (void)poll(fds, sizeof fds / sizeof fds[0], -1);
+        (void)poll(fds, sizeof fds / sizeof fds[0], g->more ? 1 : -1);
         /* What the supervisor last said counts, also when it is gone by now. */
         read_socket(g);
         if (g->supervisor >= 0 && fds[1].revents != 0)
@@ -337,24 +399,36 @@ static int open_signals(void)
     return tn_fd_above_streams(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+/* The command cannot be run; nothing of it was. */
+static _Noreturn void give_up(struct guard *g, int error)
+{
+    say(g, TN_RECORD_EXEC_FAILED, error);
+    if (g->pidns.init != 0)
+        (void)kill(g->pidns.init, SIGKILL);
+    (void)tn_cgroup_remove(&g->cgroup);
+    finish(g);
+}
+
 static void start_command(struct guard *g)
 {
     struct pollfd gone = { .fd = g->supervisor, .events = POLLIN };
 
     if (g->setup.bound >= 0 && !tn_bind_both(g->setup.bound, g->setup.binding, stop_at(g))) {
         begin_stop(g, TN_REASON_UNBOUND);
+        (void)tn_cgroup_remove(&g->cgroup);
         finish(g);
     }
     /* The start may have taken long: a command that must be stopped at once is not started. */
     if (poll(&gone, 1, 0) != 0 || tn_boottime() >= stop_at(g)) {
         begin_stop(g, TN_REASON_DEADLINE);
+        (void)tn_cgroup_remove(&g->cgroup);
         finish(g);
     }
-    pid_t child = tn_spawn_run(g->setup.spawn, &g->exec_status);
-    if (child < 0) {
-        say(g, TN_RECORD_EXEC_FAILED, errno);
-        finish(g);
-    }
+    pid_t child = -1;
+    if (!g->setup.pidns || tn_pidns_make(&g->pidns) == 0)
+        child = tn_spawn_run(g->setup.spawn, &g->exec_status);
+    if (child < 0)
+        give_up(g, errno);
     g->child = child;
     g->child_fd = tn_pidfd_open(child);
     if (g->child_fd < 0) {
@@ -374,6 +448,19 @@ static void sort(int *fds, size_t count)
     }
 }
 
+/* Close all but what was given to it. */
+static void close_others(const struct tn_guard_setup *setup)
+{
+    int keep[3 + TN_CGROUP_FDS] = { setup->socket, setup->supervisor };
+    size_t kept = 2;
+
+    if (setup->bound >= 0)
+        keep[kept++] = setup->bound;
+    kept += tn_cgroup_fds(setup->cgroup, keep + kept);
+    sort(keep, kept);
+    tn_close_all_but(3, keep, kept);
+}
+
 _Noreturn void tn_guard_main(const struct tn_guard_setup *setup)
 {
     struct guard g = {
@@ -383,22 +470,24 @@ _Noreturn void tn_guard_main(const struct tn_guard_setup *setup)
         .supervisor = setup->supervisor,
         .exec_status = -1,
         .child_fd = -1,
+        .cgroup = *setup->cgroup,
+        .pidns = { .hold = -1 },
         .deadline = setup->deadline,
     };
-    int keep[] = { g.socket, g.supervisor, setup->bound };
-    size_t kept = setup->bound >= 0 ? 3 : 2;
 
-    sort(keep, kept);
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, "tenure-guardian");
     tn_signals_default(NULL);
-    tn_close_all_but(3, keep, kept);
+    close_others(setup);
+    g.setup.spawn->cgroup = &g.cgroup;
+    g.setup.spawn->pidns = setup->pidns;
     g.signals = open_signals();
     g.timer = tn_fd_above_streams(tn_timer_open());
-    if (g.signals < 0 || g.timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        say(&g, TN_RECORD_EXEC_FAILED, errno);
-        finish(&g);
-    }
+    /* Before the command can use up what it takes. Some kernels have no such file. */
+    g.children = tn_tree_open();
+    if (g.signals < 0 || g.timer < 0 || (g.children < 0 && errno != ENOENT) ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        give_up(&g, errno);
     g.next_watch = tn_boottime() + setup->watch_every;
     start_command(&g);
     let_go();

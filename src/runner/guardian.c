@@ -6,7 +6,8 @@
  * What can fail is the guardian:
  * - It dies. PR_SET_PDEATHSIG kills the command; all other descendants become children of this
  *   process, which is a subreaper. By the time the guardian can be waited for, the kernel has moved
- *   them. dispatch kills and reaps every child that is no guardian, until there is none.
+ *   them. dispatch kills the cgroup, and kills and reaps every child that is neither a guardian nor
+ *   a stranger (note_strangers), until there is none. What it cannot look at counts as alive.
  * - It is stopped. It is continued and told to stop the tree: whoever can stop it once can do it
  *   again, so the term ends.
  * - It does not do its work in time, for whatever reason. Half the kill bound before the deadline,
@@ -20,6 +21,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -30,6 +32,7 @@
 #include "base/assert.h"
 #include "base/time.h"
 #include "runner/bind.h"
+#include "runner/cgroup.h"
 #include "runner/guard.h"
 #include "runner/os.h"
 #include "runner/record.h"
@@ -37,7 +40,7 @@
 #include "runner/tree.h"
 
 /* At once in one process. */
-enum { GUARDIANS_MAX = 64 };
+enum { GUARDIANS_MAX = 64, STRANGERS_MAX = 256 };
 
 /* The pause between two sweeps of SIGKILL; SIGCHLD, which would end it, is the caller's. */
 #define SWEEP_PAUSE_MIN TN_MS(1)
@@ -62,6 +65,11 @@ struct tn_guardian {
     tenure_ns next_sweep;
     tenure_ns sweep_pause;
     tenure_ns reaped_at;
+    struct tn_cgroup cgroup;
+    enum tn_contain contain;
+    char why_tree[256];
+    int children;  /* From tn_tree_open. */
+    uint64_t born; /* The guardian, see tn_proc_born. */
     pid_t command; /* 0: not known. */
     int status;
     int ended_by;     /* The signal that ended the guardian. */
@@ -76,6 +84,11 @@ struct tn_guardian {
 };
 
 static struct tn_guardian *guardians;
+
+/* Children that are none of ours: the process had them before an exec, or they are orphans of such
+ * ones. Nobody reaps them, so their numbers stay theirs. */
+static pid_t strangers[STRANGERS_MAX];
+static size_t stranger_count;
 
 static size_t count_guardians(void)
 {
@@ -150,6 +163,9 @@ static void kill_guardian(struct tn_guardian *g)
 {
     if (!g->gone)
         (void)kill(g->pid, SIGKILL);
+    /* It may be long in dying; what it should have done need not wait for that. */
+    tn_cgroup_kill(&g->cgroup);
+    tn_cgroup_thaw(&g->cgroup);
     g->killed = true;
     g->next_sweep = tn_boottime() + SWEEP_PAUSE_MIN;
 }
@@ -166,6 +182,42 @@ static int tell(struct tn_guardian *g, enum tn_record_kind kind, int value, tenu
     return errno == EPIPE || errno == ECONNRESET ? TENURE_E_CLOSED : TENURE_E_FULL;
 }
 
+static bool is_guardian(pid_t pid)
+{
+    for (struct tn_guardian *g = guardians; g != NULL; g = g->next) {
+        if (!g->gone && g->pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* As long as all guardians live, the orphans of their trees go to them, so every other child of this
+ * process is a stranger. They are noted at the start and, if there are any, at each look: a stranger
+ * that dies leaves its own children to us. An orphan that came after the last look is known by its
+ * age, if it is older than the guardian. */
+static void note_strangers(void)
+{
+    pid_t found[STRANGERS_MAX + GUARDIANS_MAX];
+    size_t count = 0;
+
+    (void)tn_tree_list(found, &count, STRANGERS_MAX + GUARDIANS_MAX);
+    for (struct tn_guardian *g = guardians; g != NULL; g = g->next) {
+        struct pollfd end = { .fd = g->pidfd, .events = POLLIN };
+
+        /* After the look, so that a dead guardian's orphans are not taken for strangers. */
+        if (g->pid > 0 && !g->done && (g->dead || g->pidfd < 0 || poll(&end, 1, 0) != 0))
+            return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool known = is_guardian(found[i]);
+
+        for (size_t j = 0; j < stranger_count && !known; j++)
+            known = strangers[j] == found[i];
+        if (!known && stranger_count < STRANGERS_MAX)
+            strangers[stranger_count++] = found[i];
+    }
+}
+
 /* Everything that can be had before the fork is, so that little can fail after it. */
 static int open_all(struct tn_guardian *g, struct tn_guard_setup *setup)
 {
@@ -179,6 +231,7 @@ static int open_all(struct tn_guardian *g, struct tn_guard_setup *setup)
     setup->supervisor = tn_fd_above_streams(tn_pidfd_open(setup->supervisor_pid));
     g->timer = tn_timer_open();
     g->epoll = epoll_create1(EPOLL_CLOEXEC);
+    g->children = tn_tree_open();
     if (g->socket < 0 || setup->socket < 0 || setup->supervisor < 0 || g->timer < 0 ||
         g->epoll < 0 || !watch_fd(g, g->socket) || !watch_fd(g, g->timer))
         return error_of(errno);
@@ -205,7 +258,40 @@ static int fork_guardian(struct tn_guardian *g, const struct tn_guard_setup *set
     g->pidfd = tn_pidfd_open(g->pid);
     if (g->pidfd < 0 || !watch_fd(g, g->pidfd))
         return error_of(errno);
+    (void)tn_proc_born(g->pid, &g->born);
     return 0;
+}
+
+/* Make the containment that was asked for, or say why there is none. */
+static int make_containment(struct tn_guardian *g, enum tn_contain contain)
+{
+    g->contain = contain;
+    if (contain == TN_CONTAIN_PIDNS || contain == TN_CONTAIN_TREE)
+        return 0;
+    int rc = tn_cgroup_make(&g->cgroup, TN_CGROUP_NONE, g->why_tree, sizeof g->why_tree);
+    g->contain = rc == 0 ? TN_CONTAIN_CGROUP : TN_CONTAIN_TREE;
+    return contain == TN_CONTAIN_AUTO ? 0 : rc;
+}
+
+/* As tn_spawn_init, and the containment among the variables. */
+static int prepare_spawn(struct tn_spawn *spawn, const struct tn_guardian_options *options,
+                         enum tn_contain contain)
+{
+    char contained[32];
+    size_t count = 0;
+
+    while (options->env != NULL && options->env[count] != NULL)
+        count++;
+    const char **env = calloc(count + 2, sizeof *env);
+    if (env == NULL)
+        return TENURE_E_NOMEM;
+    (void)snprintf(contained, sizeof contained, "TENURE_CONTAIN=%s", tn_contain_text(contain));
+    env[0] = contained;
+    for (size_t i = 0; i < count; i++)
+        env[i + 1] = options->env[i];
+    int rc = tn_spawn_init(spawn, options->argv, env, options->scrub);
+    free(env);
+    return rc;
 }
 
 /* Children must wait to be reaped, and orphans must come here. */
@@ -230,7 +316,8 @@ static int check_options(const struct tn_guardian_options *options)
 
     if (options->argv == NULL || options->argv[0] == NULL || options->grace < 0 ||
         options->grace > most || options->kill_bound <= 0 || options->kill_bound > most ||
-        options->deadline <= 0 || options->watch_every < 0 || options->watch_every > most)
+        options->deadline <= 0 || options->watch_every < 0 || options->watch_every > most ||
+        options->contain > TN_CONTAIN_TREE)
         return TENURE_E_INVALID;
     if (tn_boottime() >= options->deadline - options->kill_bound - options->grace)
         return TENURE_E_EXPIRED;
@@ -243,7 +330,8 @@ static struct tn_guardian *new_guardian(const struct tn_guardian_options *option
 
     if (g == NULL)
         return NULL;
-    g->pidfd = g->socket = g->timer = g->epoll = -1;
+    g->pidfd = g->socket = g->timer = g->epoll = g->children = -1;
+    g->cgroup = (struct tn_cgroup)TN_CGROUP_INIT;
     g->grace = options->grace;
     g->kill_bound = options->kill_bound;
     g->deadline = options->deadline;
@@ -277,18 +365,24 @@ int tn_guardian_start(const struct tn_guardian_options *options, struct tn_guard
 
     if (rc == 0)
         rc = become_reaper();
-    if (rc == 0)
-        rc = tn_spawn_init(&spawn, options->argv, options->env, options->scrub);
     if (rc < 0)
         goto out;
+    note_strangers();
     g = new_guardian(options);
-    rc = g != NULL ? open_all(g, &setup) : TENURE_E_NOMEM;
+    rc = g != NULL ? make_containment(g, options->contain) : TENURE_E_NOMEM;
+    if (rc == 0)
+        rc = prepare_spawn(&spawn, options, g->contain);
+    if (rc == 0)
+        rc = open_all(g, &setup);
     if (rc == 0 && setup.binding != NULL) {
         setup.bound = tn_bind_connect(setup.binding->path);
         rc = setup.bound >= 0 ? 0 : TENURE_E_UNAVAILABLE;
     }
-    if (rc == 0)
-        rc = fork_guardian(g, &setup);
+    if (rc < 0)
+        goto out;
+    setup.cgroup = &g->cgroup;
+    setup.pidns = g->contain == TN_CONTAIN_PIDNS;
+    rc = fork_guardian(g, &setup);
     if (rc < 0)
         goto out;
     arm(g);
@@ -421,20 +515,47 @@ static bool read_socket(struct tn_guardian *g, struct tn_guardian_event *event)
     return false;
 }
 
+/* The children that are no orphans of lost guardians. Only strangers leave strangers behind, so
+ * without any the age of a child does not matter. */
+static void spare_others(struct tn_tree_spared *spared, pid_t *pids, uint64_t born)
+{
+    for (struct tn_guardian *other = guardians; other != NULL; other = other->next) {
+        if (!other->gone && spared->count < GUARDIANS_MAX)
+            pids[spared->count++] = other->pid;
+    }
+    for (size_t i = 0; i < stranger_count; i++)
+        pids[spared->count++] = strangers[i];
+    spared->pids = pids;
+    spared->born_before = stranger_count > 0 ? born : 0;
+}
+
+/* The command is held by its number, if it is our child by now: it is reaped by nobody else. */
+static void kill_command(const struct tn_guardian *g)
+{
+    siginfo_t info;
+
+    if (g->command > 0 && !g->exited &&
+        waitid(P_PID, (id_t)g->command, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
+        (void)kill(g->command, SIGKILL);
+}
+
 /* One round of killing and reaping in place of the guardian. True when the command was reaped. */
 static bool sweep(struct tn_guardian *g, tenure_ns now, struct tn_guardian_event *event)
 {
-    pid_t pids[GUARDIANS_MAX];
-    struct tn_tree_spared spared = { .pids = pids };
+    pid_t pids[GUARDIANS_MAX + STRANGERS_MAX];
+    struct tn_tree_spared spared = { 0 };
     bool ended = false;
     int status = 0;
 
-    for (struct tn_guardian *other = guardians; other != NULL; other = other->next) {
-        if (!other->gone && spared.count < GUARDIANS_MAX)
-            pids[spared.count++] = other->pid;
-    }
+    spare_others(&spared, pids, g->born);
+    kill_command(g);
+    tn_cgroup_kill(&g->cgroup);
+    (void)tn_tree_kill_children(g->children, &spared);
     (void)tn_tree_signal(SIGKILL, false, &spared);
-    g->tree_gone = tn_tree_reap(&spared, g->exited ? 0 : g->command, &status, &ended) == 0;
+    tn_cgroup_thaw(&g->cgroup);
+    enum tn_tree_left left =
+        tn_tree_reap(g->children, &spared, g->exited ? 0 : g->command, &status, &ended);
+    g->tree_gone = left == TN_TREE_GONE && tn_cgroup_remove(&g->cgroup);
     g->reaped_at = tn_boottime();
     g->next_sweep = now + g->sweep_pause;
     if (g->sweep_pause < SWEEP_PAUSE_MAX)
@@ -454,10 +575,16 @@ static bool act(struct tn_guardian *g, struct tn_guardian_event *event)
 
     if (!g->dead && !g->killed && now >= takeover_due(g))
         kill_guardian(g);
-    if (!g->dead && g->killed)
+    if (!g->dead && g->killed) {
+        tn_cgroup_kill(&g->cgroup);
+        tn_cgroup_thaw(&g->cgroup);
         g->next_sweep = now + SWEEP_PAUSE_MIN;
-    if (now >= g->next_watch)
+    }
+    if (now >= g->next_watch) {
         g->next_watch = now + g->watch_every;
+        if (stranger_count > 0)
+            note_strangers();
+    }
     if (g->dead && !g->tree_gone && !g->lost) {
         g->lost = true;
         g->next_sweep = now;
@@ -522,6 +649,16 @@ int tn_guardian_status(const struct tn_guardian *g)
     return g->status;
 }
 
+enum tn_contain tn_guardian_containment(const struct tn_guardian *g)
+{
+    return g->contain;
+}
+
+const char *tn_guardian_why_tree(const struct tn_guardian *g)
+{
+    return g->why_tree;
+}
+
 bool tn_guardian_done(const struct tn_guardian *g)
 {
     return g->done;
@@ -552,5 +689,8 @@ void tn_guardian_free(struct tn_guardian *g)
     close_fd(&g->pidfd);
     close_fd(&g->timer);
     close_fd(&g->epoll);
+    close_fd(&g->children);
+    (void)tn_cgroup_remove(&g->cgroup);
+    tn_cgroup_close(&g->cgroup);
     free(g);
 }

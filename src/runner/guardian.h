@@ -21,8 +21,9 @@
  * LOST as it happens; REAPED last, and always. Neither STARTED nor EXEC_FAILED: the deadline came
  * first, and the command never ran.
  *
- * The supervisor becomes a subreaper. As long as a guardian exists, the process has no children
- * but guardians: when one is lost, every other child is taken for an orphan of its tree.
+ * The supervisor becomes a subreaper. As long as a guardian exists, the process starts no children
+ * but guardians: when one is lost, every other child that came since is taken for an orphan of its
+ * tree. Children that the process had before are left alone (a shell that ends in `exec` has some).
  * Threads: one at a time for all guardians of a process. start forks, and may be called while other
  * threads run. Callbacks: none. Only start and free can block, both for a bounded time. */
 #ifndef TN_RUNNER_GUARDIAN_H
@@ -32,6 +33,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "runner/contain.h"
 #include "runtime/binding.h"
 #include "tenure/error.h"
 #include "tenure/time.h"
@@ -46,6 +48,7 @@ struct tn_guardian_options {
     tenure_ns kill_bound;     /* K, above 0. */
     tenure_ns deadline;       /* D of the term as it is now. */
     tenure_ns watch_every;    /* How often the two look whether the other was stopped; 0: never. */
+    enum tn_contain contain;  /* How the tree is held together. */
     const struct tn_store_binding *binding; /* Both are bound before the command runs; or NULL. */
 };
 
@@ -84,11 +87,13 @@ struct tn_guardian_event {
  * gets no other descriptor. Its signals are unblocked and at their defaults, but SIGHUP, SIGINT and
  * SIGQUIT stay ignored if they are now (nohup, a background job), so look before you handle them.
  * TENURE_SECRET, any other TENURE_ variable named SECRET or PASSWORD, and a TENURE_STORE with a
- * password in it are removed from its environment.
+ * password in it are removed from its environment; TENURE_CONTAIN is added and says which
+ * containment it is: cgroup, pidns or tree.
  * Returns 0. TENURE_E_INVALID: an option makes no sense. TENURE_E_EXPIRED: D - K - G has passed,
  * the command must not run. TENURE_E_UNAVAILABLE: nor now, because the @binding's
  * daemon is not there. TENURE_E_FULL: no process or descriptor to be had. TENURE_E_NOMEM.
- * TENURE_E_UNSUPPORTED: no /proc of this pid namespace, or Linux before 5.3. */
+ * TENURE_E_UNSUPPORTED: no /proc of this pid namespace, Linux before 5.3, or the containment cannot
+ * be had (tn_contain_check says why; a pid namespace that fails later is EXEC_FAILED). */
 TENURE_MUST_USE int tn_guardian_start(const struct tn_guardian_options *options,
                                       struct tn_guardian **ret_guardian);
 
@@ -121,6 +126,11 @@ TENURE_MUST_USE int tn_guardian_signal(struct tn_guardian *guardian, int signo);
 /* The exit status as a shell has it: the command's own, 128 + n after signal n, 127 not found,
  * 126 found but not run. -1 as long as it is not known, or when the command never ran. */
 int tn_guardian_status(const struct tn_guardian *guardian);
+
+/* The containment that it got, and for TN_CONTAIN_TREE why it is no better one: "" if it was asked
+ * for. */
+enum tn_contain tn_guardian_containment(const struct tn_guardian *guardian);
+const char *tn_guardian_why_tree(const struct tn_guardian *guardian);
 
 /* Whether REAPED was delivered. */
 bool tn_guardian_done(const struct tn_guardian *guardian);

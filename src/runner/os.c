@@ -34,6 +34,19 @@ int tn_pidfd_signal(int pidfd, int signo)
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
 }
 
+pid_t tn_fork(void)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    return _Fork();
+#elif defined(SYS_fork)
+    return (pid_t)syscall(SYS_fork);
+#elif defined(__s390__)
+    return (pid_t)syscall(SYS_clone, 0UL, (unsigned long)SIGCHLD, 0UL, 0UL, 0UL);
+#else
+    return (pid_t)syscall(SYS_clone, (unsigned long)SIGCHLD, 0UL, 0UL, 0UL, 0UL);
+#endif
+}
+
 int tn_fd_above_streams(int fd)
 {
     int copy;
@@ -69,27 +82,59 @@ void tn_close_all_but(int first, const int *keep, size_t count)
     close_span(from, ~0U);
 }
 
-bool tn_proc_stat(pid_t pid, char *ret_state, pid_t *ret_parent)
+/* What follows the name in /proc/PID/stat. NULL with errno; ESRCH: there is no such process. */
+static const char *read_stat(pid_t pid, char *text, size_t size)
 {
     char path[64];
-    char text[512];
     int fd;
     ssize_t len;
 
     (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    len = read(fd, text, sizeof text - 1);
+    if (fd < 0) {
+        errno = errno == ENOENT ? ESRCH : errno;
+        return NULL;
+    }
+    len = read(fd, text, size - 1);
+    int error = errno;
     (void)close(fd);
-    if (len <= 0)
-        return false;
+    errno = error;
+    if (len < 0)
+        return NULL;
     text[len] = '\0';
     /* "PID (NAME) S PPID ...": the name may hold anything, so count from its last bracket. */
     const char *after = strrchr(text, ')');
-    if (after == NULL || after[1] != ' ' || after[2] == '\0' || after[3] != ' ')
+    if (after == NULL || after[1] != ' ' || after[2] == '\0' || after[3] != ' ') {
+        errno = EIO;
+        return NULL;
+    }
+    return after + 2;
+}
+
+bool tn_proc_stat(pid_t pid, char *ret_state, pid_t *ret_parent)
+{
+    char text[512];
+    const char *after = read_stat(pid, text, sizeof text);
+
+    if (after == NULL)
         return false;
-    *ret_state = after[2];
-    *ret_parent = (pid_t)strtol(after + 4, NULL, 10);
+    *ret_state = after[0];
+    *ret_parent = (pid_t)strtol(after + 2, NULL, 10);
+    return true;
+}
+
+bool tn_proc_born(pid_t pid, uint64_t *ret_born)
+{
+    char text[512];
+    const char *after = read_stat(pid, text, sizeof text);
+
+    /* The state is field 3, the time of the start field 22. */
+    for (int field = 3; after != NULL && field < 22; field++) {
+        after = strchr(after, ' ');
+        after = after != NULL ? after + 1 : NULL;
+    }
+    if (after == NULL)
+        return false;
+    *ret_born = strtoull(after, NULL, 10);
     return true;
 }

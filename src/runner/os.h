@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "runtime/clock.h"
@@ -18,6 +19,11 @@
 int tn_pidfd_open(pid_t pid);
 int tn_pidfd_signal(int pidfd, int signo);
 
+/* As fork, but without the handlers that libraries have registered for it (pthread_atfork). They
+ * know descriptors by numbers that the guardian has closed long since and used again: libuv's
+ * would close the pipe that tells of a failed exec. */
+pid_t tn_fork(void);
+
 /* The same descriptor or a copy that is not 0, 1 or 2: a caller without standard streams must not
  * hand our socket to the command as its input. Closes @fd when it copies; -1 with errno. */
 int tn_fd_above_streams(int fd);
@@ -25,7 +31,11 @@ int tn_fd_above_streams(int fd);
 /* Close every descriptor from @first on, but not @keep[0..count), which is sorted. */
 void tn_close_all_but(int first, const int *keep, size_t count);
 
-/* The state letter and the parent of @pid, from /proc. False when it is gone. */
+/* The state letter and the parent of @pid, from /proc. False with errno: ESRCH when it is gone,
+ * anything else when it could not be looked at. */
 bool tn_proc_stat(pid_t pid, char *ret_state, pid_t *ret_parent);
+
+/* When @pid started, in clock ticks since boot. False as above. */
+bool tn_proc_born(pid_t pid, uint64_t *ret_born);
 
 #endif

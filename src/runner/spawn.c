@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runner/os.h"
+#include "runner/pidns.h"
 
 /* Whether the names of two NAME=VALUE or NAME are the same. */
 static bool same_name(const char *a, const char *b)
@@ -182,19 +183,35 @@ static int search_error(const char *name, int error)
     return ENOENT;
 }
 
+/* Into the supervisor's process group: the terminal's foreground group, if that one is. From inside
+ * a pid namespace that group cannot be named, so the guardian puts it there and then says so. */
+static int join_group(const struct tn_spawn *spawn, int go)
+{
+    char byte;
+
+    if (!spawn->pidns)
+        return setpgid(0, spawn->group);
+    if (read(go, &byte, 1) == 1)
+        return 0;
+    _exit(126);
+}
+
 /* In the child. Its descriptors are the standard streams and ones that close on exec: the guardian
  * has closed all others long since. */
-static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardian, int status_fd)
+static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardian, int status_fd,
+                                     int go)
 {
     sigset_t none;
     int error = 0;
 
-    /* The guardian's death kills it; if that came before this call, it is too late to be told. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != guardian)
+    /* The guardian's death kills it; if that came before this call, it is too late to be told. In a
+     * pid namespace the parent cannot be seen; there the word to go shows that it lives. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (!spawn->pidns && getppid() != guardian))
         _exit(126);
     tn_signals_default(&spawn->ignored);
-    /* Back into the supervisor's group: the terminal's foreground group, if that one is. */
-    if (setpgid(0, spawn->group) != 0)
+    if (join_group(spawn, go) != 0 ||
+        (spawn->cgroup != NULL && tn_cgroup_enter(spawn->cgroup) != 0) ||
+        (spawn->pidns && tn_pidns_mount_proc() != 0))
         error = errno;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -207,23 +224,43 @@ static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardia
     _exit(sent == (ssize_t)sizeof error ? tn_spawn_exec_status(error) : 126);
 }
 
+static bool open_pipe(int *ends, int flags)
+{
+    if (pipe2(ends, O_CLOEXEC | flags) != 0)
+        return false;
+    ends[0] = tn_fd_above_streams(ends[0]);
+    ends[1] = tn_fd_above_streams(ends[1]);
+    return ends[0] >= 0 && ends[1] >= 0;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
 pid_t tn_spawn_run(const struct tn_spawn *spawn, int *ret_status_fd)
 {
     pid_t guardian = getpid();
-    int ends[2];
-    pid_t pid;
+    int ends[2] = { -1, -1 };
+    int go[2] = { -1, -1 };
+    pid_t pid = -1;
 
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        return -1;
-    ends[0] = tn_fd_above_streams(ends[0]);
-    ends[1] = tn_fd_above_streams(ends[1]);
-    pid = ends[0] >= 0 && ends[1] >= 0 ? fork() : -1;
-    if (pid == 0)
-        become_command(spawn, guardian, ends[1]);
+    if (open_pipe(ends, O_NONBLOCK) && open_pipe(go, 0))
+        pid = tn_fork();
+    if (pid == 0) {
+        close_fd(&go[1]);
+        become_command(spawn, guardian, ends[1], go[0]);
+    }
     int error = errno;
-    (void)close(ends[1]);
+    if (pid > 0 && spawn->pidns && setpgid(pid, spawn->group) == 0)
+        (void)!write(go[1], "", 1);
+    close_fd(&go[0]);
+    close_fd(&go[1]);
+    close_fd(&ends[1]);
     if (pid < 0)
-        (void)close(ends[0]);
+        close_fd(&ends[0]);
     else
         *ret_status_fd = ends[0];
     errno = error;

@@ -3,16 +3,20 @@
 #define TN_RUNNER_SPAWN_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
+#include "runner/cgroup.h"
 #include "tenure/error.h"
 
 /* What the child needs, put together before any fork, because it allocates. */
 struct tn_spawn {
     char **argv;
     char **envp;
-    pid_t group;      /* The process group that the command belongs to. */
-    sigset_t ignored; /* Signals that stay ignored. */
+    pid_t group;                    /* The process group that the command belongs to. */
+    sigset_t ignored;               /* Signals that stay ignored. */
+    const struct tn_cgroup *cgroup; /* That it enters; or NULL. */
+    bool pidns;                     /* It is in a pid namespace, and needs a /proc of it. */
 };
 
 /* Copy @argv, and this process's environment less its secrets and @scrub plus @env.

@@ -23,16 +23,21 @@
 
 /* Each level holds a few descriptors and buffers. What lies deeper comes up as its ancestors die,
  * and is found by a later walk. */
-enum { DEPTH_MAX = 16 };
+enum { DEPTH_MAX = 32 };
 
 struct walk {
     const struct tn_tree_spared *spared;
     int signo; /* 0: reap instead. */
     bool wake;
+    bool blind; /* Something could not be looked at. */
+    bool full;  /* There are more than the list can hold. */
     size_t found;
     pid_t watched;
     int *ret_status;
     bool *ret_ended;
+    pid_t *list;
+    size_t *list_count;
+    size_t list_max;
 };
 
 /* A process whose children are being visited. */
@@ -60,6 +65,14 @@ static pid_t entry_number(const char *name)
     return number > 0 && *end == '\0' ? (pid_t)number : 0;
 }
 
+/* Somebody who is gone, which is no reason to be in doubt. But this process itself is not gone: a
+ * /proc that does not show it shows nothing. */
+static void note_error(struct walk *walk, const struct node *parent)
+{
+    if (parent->depth == 0 || (errno != ENOENT && errno != ESRCH))
+        walk->blind = true;
+}
+
 /* Visit the numbers in a children file as they are read; one may lie across two reads. */
 static void visit_children_file(struct walk *walk, const struct node *parent, int fd,
                                 visit_fn *visit)
@@ -78,6 +91,8 @@ static void visit_children_file(struct walk *walk, const struct node *parent, in
             }
         }
     }
+    if (len < 0)
+        note_error(walk, parent);
 }
 
 static void visit_task(struct walk *walk, const struct node *parent, pid_t task, visit_fn *visit)
@@ -87,8 +102,10 @@ static void visit_task(struct walk *walk, const struct node *parent, pid_t task,
 
     (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)parent->pid, (long)task);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        note_error(walk, parent);
         return;
+    }
     visit_children_file(walk, parent, fd, visit);
     (void)close(fd);
 }
@@ -98,7 +115,9 @@ static void visit_if_child(struct walk *walk, const struct node *parent, pid_t p
     char state;
     pid_t its_parent;
 
-    if (tn_proc_stat(pid, &state, &its_parent) && its_parent == parent->pid)
+    if (!tn_proc_stat(pid, &state, &its_parent))
+        walk->blind = walk->blind || errno != ESRCH;
+    else if (its_parent == parent->pid)
         visit(walk, parent, pid);
 }
 
@@ -115,8 +134,10 @@ static void visit_children(struct walk *walk, const struct node *parent, visit_f
     else
         (void)snprintf(path, sizeof path, "/proc/%ld/task", (long)parent->pid);
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        note_error(walk, parent);
         return;
+    }
     while ((len = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
         for (long at = 0; at < len;) {
             const struct dirent64 *entry = (const struct dirent64 *)(void *)(entries + at);
@@ -131,30 +152,43 @@ static void visit_children(struct walk *walk, const struct node *parent, visit_f
                 visit_task(walk, parent, number, visit);
         }
     }
+    if (len < 0)
+        note_error(walk, parent);
     (void)close(fd);
 }
 
-static bool is_spared(const struct walk *walk, const struct node *parent, pid_t pid)
+/* A child whose age cannot be read may be a stranger's: it is left alone, but not forgotten. */
+static bool is_spared(struct walk *walk, const struct node *parent, pid_t pid)
 {
+    uint64_t born;
+
     if (walk->spared == NULL || parent->depth > 0)
         return false;
     for (size_t i = 0; i < walk->spared->count; i++) {
         if (walk->spared->pids[i] == pid)
             return true;
     }
-    return false;
+    if (walk->spared->born_before == 0)
+        return false;
+    if (tn_proc_born(pid, &born))
+        return born < walk->spared->born_before;
+    walk->blind = true;
+    return true;
 }
 
 /* Whether @pid, whose pidfd is open, is a child of @parent for certain; see tree.h. */
-static bool is_child(const struct node *parent, pid_t pid)
+static bool is_child(struct walk *walk, const struct node *parent, pid_t pid)
 {
     char state;
     pid_t its_parent;
 
     if (parent->depth == 0)
         return true;
-    return tn_proc_stat(pid, &state, &its_parent) && its_parent == parent->pid &&
-           tn_pidfd_signal(parent->pidfd, 0) == 0;
+    if (!tn_proc_stat(pid, &state, &its_parent)) {
+        walk->blind = walk->blind || errno != ESRCH;
+        return false;
+    }
+    return its_parent == parent->pid && tn_pidfd_signal(parent->pidfd, 0) == 0;
 }
 
 static void signal_one(struct walk *walk, const struct node *parent, pid_t pid)
@@ -163,24 +197,41 @@ static void signal_one(struct walk *walk, const struct node *parent, pid_t pid)
 
     if (is_spared(walk, parent, pid))
         return;
+    /* A direct child is reached by its number, which is faster and needs no descriptor. */
+    if (node.depth == 1) {
+        walk->found++;
+        (void)kill(pid, walk->signo);
+        if (walk->wake)
+            (void)kill(pid, SIGCONT);
+    }
     node.pidfd = tn_pidfd_open(pid);
     if (node.pidfd < 0) {
-        /* No descriptor left: a direct child can be reached without one. */
-        if (errno != ESRCH && parent->depth == 0) {
-            walk->found++;
-            (void)kill(pid, walk->signo);
-        }
+        walk->blind = walk->blind || errno != ESRCH;
         return;
     }
-    if (is_child(parent, pid)) {
-        walk->found++;
-        (void)tn_pidfd_signal(node.pidfd, walk->signo);
-        if (walk->wake)
-            (void)tn_pidfd_signal(node.pidfd, SIGCONT);
+    if (is_child(walk, parent, pid)) {
+        if (node.depth > 1) {
+            walk->found++;
+            (void)tn_pidfd_signal(node.pidfd, walk->signo);
+            if (walk->wake)
+                (void)tn_pidfd_signal(node.pidfd, SIGCONT);
+        }
         if (node.depth < DEPTH_MAX)
             visit_children(walk, &node, signal_one);
     }
     (void)close(node.pidfd);
+}
+
+static void kill_one(struct walk *walk, const struct node *parent, pid_t pid)
+{
+    if (is_spared(walk, parent, pid))
+        return;
+    walk->found++;
+    pid_t session = getsid(pid);
+    pid_t group = getpgid(pid);
+    if (session > 0 && session != getsid(0) && group > 1)
+        (void)kill(-group, SIGKILL);
+    (void)kill(pid, SIGKILL);
 }
 
 static void reap_one(struct walk *walk, const struct node *parent, pid_t pid)
@@ -197,11 +248,40 @@ static void reap_one(struct walk *walk, const struct node *parent, pid_t pid)
     }
 }
 
+static void list_one(struct walk *walk, const struct node *parent, pid_t pid)
+{
+    (void)parent;
+    for (size_t i = 0; i < *walk->list_count; i++) {
+        if (walk->list[i] == pid)
+            return;
+    }
+    if (*walk->list_count < walk->list_max)
+        walk->list[(*walk->list_count)++] = pid;
+    else
+        walk->full = true;
+}
+
+static const struct node *root_node(struct node *ret_node)
+{
+    *ret_node = (struct node) { .pid = getpid(), .pidfd = -1, .depth = 0 };
+    return ret_node;
+}
+
+/* Whether /proc is there, and that of this pid namespace. */
+static bool proc_is_ours(void)
+{
+    char self[32] = { 0 };
+
+    return readlink("/proc/self", self, sizeof self - 1) > 0 && entry_number(self) == getpid();
+}
+
 static void start_walk(struct walk *walk, visit_fn *visit)
 {
-    struct node root = { .pid = getpid(), .pidfd = -1, .depth = 0 };
+    struct node root;
 
-    visit_children(walk, &root, visit);
+    visit_children(walk, root_node(&root), visit);
+    if (!proc_is_ours())
+        walk->blind = true;
 }
 
 size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared)
@@ -212,31 +292,68 @@ size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared)
     return walk.found;
 }
 
+size_t tn_tree_kill_children(int children, const struct tn_tree_spared *spared)
+{
+    struct walk walk = { .spared = spared, .signo = SIGKILL };
+    struct node root;
+
+    if (children >= 0 && lseek(children, 0, SEEK_SET) == 0)
+        visit_children_file(&walk, root_node(&root), children, kill_one);
+    return walk.found;
+}
+
 /* A walk that found nobody is proof even though it reads one thread's list after the other: a
  * process can only move into a list that was already read when its parent dies, and that parent,
  * which nobody but this walk reaps, is then still found. */
-size_t tn_tree_reap(const struct tn_tree_spared *spared, pid_t watched, int *ret_status,
-                    bool *ret_ended)
+enum tn_tree_left tn_tree_reap(int children, const struct tn_tree_spared *spared, pid_t watched,
+                               int *ret_status, bool *ret_ended)
 {
     struct walk walk = {
         .spared = spared, .watched = watched, .ret_status = ret_status, .ret_ended = ret_ended
     };
+    struct node root;
+    siginfo_t info;
 
     TN_ASSERT(watched == 0 || ret_status != NULL);
     start_walk(&walk, reap_one);
-    return walk.found;
+    if (walk.blind && children >= 0 && lseek(children, 0, SEEK_SET) == 0)
+        visit_children_file(&walk, root_node(&root), children, reap_one);
+    if (walk.found > 0)
+        return TN_TREE_LEFT;
+    if (!walk.blind)
+        return TN_TREE_GONE;
+    /* Without any child there is nothing to look at. */
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD
+               ? TN_TREE_GONE
+               : TN_TREE_UNKNOWN;
+}
+
+bool tn_tree_list(pid_t *ret_pids, size_t *count, size_t max)
+{
+    struct walk walk = { .list = ret_pids, .list_count = count, .list_max = max };
+
+    start_walk(&walk, list_one);
+    return !walk.blind && !walk.full;
+}
+
+int tn_tree_open(void)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)getpid(),
+                   (long)getpid());
+    return tn_fd_above_streams(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 int tn_tree_check(void)
 {
-    char path[64];
-    char self[32] = { 0 };
-    pid_t pid = getpid();
+    int fd = proc_is_ours() ? tn_tree_open() : -1;
 
-    if (readlink("/proc/self", self, sizeof self - 1) <= 0 || entry_number(self) != pid)
+    if (fd < 0 && !proc_is_ours())
         return TENURE_E_UNSUPPORTED;
-    (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
-    if (access(path, R_OK) != 0)
+    if (fd < 0 && errno == ENOENT)
         scan_all = true;
+    if (fd >= 0)
+        (void)close(fd);
     return 0;
 }

@@ -13,6 +13,7 @@
  *   chain=N    a child with a child with a child, N deep, all beat
  *   spawn      fork without end: a child every millisecond or so, each beats for 20 ms
  *   comet      fork and exit without end: no process lives longer than a millisecond or two
+ *   comets=N   N such chains beside this process, which never rest between two forks
  *   stop       SIGSTOP itself
  *   exit=N     exit with N at once
  *   last=MS    exit with 0 after MS
@@ -145,13 +146,22 @@ static _Noreturn void spawn(void)
     }
 }
 
-static _Noreturn void comet(void)
+static _Noreturn void comet(long rest_us)
 {
     for (;;) {
         beat();
         if (fork() > 0)
             _exit(0);
-        pause_us(500);
+        if (rest_us > 0)
+            pause_us(rest_us);
+    }
+}
+
+static void start_comets(long count)
+{
+    for (long i = 0; i < count; i++) {
+        if (fork() == 0)
+            comet(0);
     }
 }
 
@@ -176,7 +186,9 @@ static void obey(const char *word)
     } else if (strcmp(word, "spawn") == 0) {
         spawn();
     } else if (strcmp(word, "comet") == 0) {
-        comet();
+        comet(500);
+    } else if (strncmp(word, "comets=", 7) == 0) {
+        start_comets(value);
     } else if (strcmp(word, "stop") == 0) {
         beat();
         (void)raise(SIGSTOP);

@@ -204,6 +204,23 @@ TEST(a_process_that_is_never_the_same_for_long_ends)
     CHECK_EQ_I64(stage.shared->reason, TN_REASON_EXITED);
 }
 
+TEST(chains_that_fork_and_exit_without_rest_end_by_the_deadline)
+{
+    static const char *const words[] = { "ignore comets=3", "ignore daemon comets=20",
+                                         "comets=60" };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct stage stage;
+
+        /* So many processes take their time to die on a busy machine. */
+        stage_init(&stage, GRACE, 1000, 1300);
+        CHECK(stage_open(&stage, words[i]));
+        stage.shared->extend = false;
+        struct stage_result result = close_and_check(&stage);
+        check_both(&stage, &result);
+    }
+}
+
 TEST(a_chain_deeper_than_one_walk_ends)
 {
     struct stage stage;

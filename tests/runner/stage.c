@@ -175,6 +175,8 @@ void stage_init(struct stage *stage, int grace_ms, int kill_bound_ms, int term_m
                               .kill_bound = TN_MS(kill_bound_ms),
                               .term = TN_MS(term_ms),
                               .watch_every = TN_MS(20) };
+    if (getenv("TN_CONTAIN") != NULL)
+        TN_ASSERT(tn_contain_parse(getenv("TN_CONTAIN"), &stage->contain) == 0);
     if (page == NULL) {
         page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         TN_ASSERT(page != MAP_FAILED);
@@ -252,6 +254,7 @@ static _Noreturn void supervise(struct stage *stage, char *const *argv)
         .kill_bound = stage->kill_bound,
         .deadline = tn_boottime() + stage->term,
         .watch_every = stage->watch_every,
+        .contain = stage->contain,
         .binding = stage->binding,
     };
     struct tn_guardian *guardian = NULL;
@@ -266,6 +269,7 @@ static _Noreturn void supervise(struct stage *stage, char *const *argv)
     if (shared->start_error != 0)
         _exit(1);
     shared->guardian = tn_guardian_pid(guardian);
+    shared->contain = (int)tn_guardian_containment(guardian);
     while (!tn_guardian_done(guardian)) {
         struct pollfd fd = { .fd = tn_guardian_fd(guardian), .events = POLLIN };
 

@@ -27,6 +27,7 @@ struct stage_shared {
     _Atomic int lost_by; /* The signal. */
     _Atomic int status;
     _Atomic int start_error;
+    _Atomic int contain; /* enum tn_contain: the one that it got. */
     _Atomic int fds_before, fds_after;
     _Atomic bool extend; /* Move the deadline on. */
     _Atomic bool stop;   /* Ask for the stop, once. */
@@ -40,6 +41,7 @@ struct stage {
     char file[80];
     char mark[64]; /* "TN_STAGE=...": every process of the tree has it in its environment. */
     tenure_ns grace, kill_bound, term, watch_every;
+    enum tn_contain contain;                /* From TN_CONTAIN in the environment, else auto. */
     const struct tn_store_binding *binding; /* NULL unless it is set after stage_init. */
 };
 
