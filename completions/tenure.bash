@@ -51,6 +51,7 @@ _tenure_value() {
         esac
         ;;
     FILE | PATH) compgen -f -- "$cur" ;;
+    HOW) compgen -W "auto cgroup pidns tree" -- "$cur" ;;
     NAME) compgen -W "$(_tenure_listed "${2#--}")" -- "$cur" ;;
     esac
 }

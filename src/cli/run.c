@@ -13,6 +13,7 @@
  * answered. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,7 +39,15 @@ static const char about[] = "Campaigns for NAME and runs the command while it le
                             "When the term is lost, the\n"
                             "command is stopped and the campaign begins again.\n";
 static const char after[] =
-    "The command gets TENURE_NAME, TENURE_ID and TENURE_TOKEN, the fencing token of this term.\n"
+    "The command gets TENURE_NAME, TENURE_ID, TENURE_TOKEN, the fencing token of this term, and\n"
+    "TENURE_CONTAIN: how its processes are held together, so that all of them can be killed:\n"
+    "  cgroup  a control group below the one of this process, killed as a whole\n"
+    "  pidns   a pid namespace, killed as a whole; the command sees other pids, and as a plain "
+    "user\n"
+    "          it cannot use sudo or su\n"
+    "  tree    the processes are looked up and killed one by one; a command that forks and exits\n"
+    "          without rest may act on for a while after the deadline\n"
+    "  auto    a cgroup where one can be made, else the tree, with a warning\n"
     "\n"
     "Examples:\n"
     "  tenure run nightly-report -- ./report.sh     on two terminals: one runs, the other waits\n"
@@ -57,6 +66,8 @@ struct run {
     const char *name;
     char **argv;
     const char *fence;
+    const char *contain_word; /* NULL: auto. */
+    enum tn_contain contain;
     const char *http_address;
     struct tn_http *http; /* NULL: nobody asked for it. */
     struct tn_http_state http_state;
@@ -67,6 +78,8 @@ struct run {
     bool cut;     /* The command was stopped, and neither it nor we were asked to. */
     bool told;    /* That this term is lost, and why. */
     bool warned;  /* That there is no fence. */
+    bool loose;   /* That there is no containment was told. */
+    bool service; /* There is no terminal. */
     bool barred;  /* That the fence does not go up was told. */
     bool led;     /* Once, so that the fence is right in itself. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
@@ -187,6 +200,7 @@ static void start_command(struct run *run)
         .kill_bound = run->campaign.plan.kill_bound,
         .deadline = tenure_deadline(run->election),
         .watch_every = TN_GUARDIAN_WATCH,
+        .contain = run->contain,
     };
     struct tn_store_binding binding;
 
@@ -270,6 +284,19 @@ static void warn_unfenced(struct run *run)
     run->warned = true;
 }
 
+/* Once: what is not certain without a containment. */
+static void warn_uncontained(struct run *run)
+{
+    const char *why = tn_guardian_why_tree(run->guardian);
+
+    if (tn_guardian_containment(run->guardian) == TN_CONTAIN_TREE && !run->loose)
+        (void)tn_cli_fail(0, "run",
+                          "warning: %s runs without containment%s%.200s%s: if its processes fork "
+                          "and exit without rest, some may act after the deadline; see --contain",
+                          run->name, why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
+    run->loose = true;
+}
+
 static void hear_guardian(struct run *run)
 {
     struct tn_guardian_event event;
@@ -281,9 +308,10 @@ static void hear_guardian(struct run *run)
             run->cut = true;
             tell_lost(run, why);
         }
-        if (event.kind == TN_GUARDIAN_STARTED)
+        if (event.kind == TN_GUARDIAN_STARTED) {
             warn_unfenced(run);
-        else if (event.kind == TN_GUARDIAN_EXEC_FAILED)
+            warn_uncontained(run);
+        } else if (event.kind == TN_GUARDIAN_EXEC_FAILED)
             exec_failed(run, event.value);
         else if (event.kind == TN_GUARDIAN_REAPED)
             tree_reaped(run);
@@ -291,6 +319,14 @@ static void hear_guardian(struct run *run)
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */
+
+/* A process group that was stopped gets SIGHUP and SIGCONT from the kernel when the last process
+ * that ties it to its session ends. Without a terminal the command is that process: its end, at the
+ * deadline, would look like the wish that we end too. */
+static bool is_orphans_hangup(const struct run *run, const struct signalfd_siginfo *info)
+{
+    return run->service && info->ssi_signo == SIGHUP && info->ssi_code == SI_KERNEL;
+}
 
 /* SIGTERM and SIGHUP end the term; others go to the command as if it had been run directly. What
  * was typed at the terminal has reached it already. */
@@ -301,6 +337,8 @@ static void hear_signals(struct run *run)
     while (read(run->campaign.signals, &info, sizeof info) == (ssize_t)sizeof info) {
         int signo = (int)info.ssi_signo;
         bool ends = signo == SIGTERM || signo == SIGHUP;
+        if (is_orphans_hangup(run, &info))
+            continue;
         if (run->guardian == NULL && signo != SIGUSR1 && signo != SIGUSR2) {
             leave(run, 128 + signo);
         } else if (run->guardian != NULL && ends) {
@@ -400,6 +438,8 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
         TN_FLAG("once", 0, &run->once, "exit when the term is lost, instead of waiting"),
         TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
                   "raise this fence to the token before the command starts; or none"),
+        TN_STRING("contain", 0, &run->contain_word, "HOW", "auto",
+                  "hold the command's processes by: auto, cgroup, pidns, tree"),
         TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
                   "answer who leads at / and, for probes, at /healthz"),
     };
@@ -448,6 +488,37 @@ static int probe_fence(const struct run *run)
     return tn_error_is_final(rc) ? fail_fence(rc, buf) : -1;
 }
 
+/* What was asked for by name must be there, and is tried before anything else. */
+static int read_contain(struct run *run)
+{
+    char why[256] = "";
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+
+    if (run->contain_word == NULL)
+        return -1;
+    tn_text_init(&text, buf, sizeof buf);
+    tn_cli_quote(&text, run->contain_word);
+    if (tn_contain_parse(run->contain_word, &run->contain) < 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "run",
+                           "--contain: %s is none of auto, cgroup, pidns, tree", buf);
+    if (tn_contain_check(run->contain, why, sizeof why) < 0)
+        return tn_cli_fail(TN_EXIT_DENIED, "run",
+                           "--contain %s cannot be had here: %s; 'auto' takes what there is",
+                           run->contain_word, why);
+    return -1;
+}
+
+/* Looked at once: when a terminal hangs up, it is no longer there to be asked. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd >= 0)
+        (void)close(fd);
+    return fd >= 0;
+}
+
 static int start_campaign(struct run *run)
 {
     const char *const fences[] = { has_fence(run) ? run->fence : NULL, NULL };
@@ -472,6 +543,9 @@ int tn_cli_run(int argc, char **argv)
     int status = read_arguments(&run, &words, argc, argv);
     if (status < 0)
         status = read_fence(&run);
+    if (status < 0)
+        status = read_contain(&run);
+    run.service = !has_terminal();
     if (status < 0)
         status = tn_cli_lines_open("run", false);
     if (status < 0 && run.http_address != NULL)

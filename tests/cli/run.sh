@@ -205,6 +205,49 @@ t_run "$tenure" run -s "sqlite:$t_dir/no/such/folder/x.db" job -- true
 t_check "69, not $t_status" [ "$t_status" -eq 69 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
 
+new_case "--contain: the command is told which one it got, and a mistake is told at once"
+# shellcheck disable=SC2016 # The command's own shell expands it.
+contained='echo "$TENURE_CONTAIN"'
+t_run "$tenure" run --contain tree job -- sh -c "$contained"
+t_check "tree, and 0, not $t_status" [ "$t_status:$(cat "$t_out")" = 0:tree ]
+t_check "what is not certain is told in one line" \
+    [ "$(grep -c 'without containment.*may act after the deadline' "$t_err")" -eq 1 ]
+t_run "$tenure" run --contain auto job -- sh -c "$contained"
+got=$(cat "$t_out")
+t_check "auto is a cgroup or the tree, not '$got'" expr "$got" : 'cgroup$' '|' "$got" : 'tree$'
+t_check "the warning is there with the tree alone" \
+    [ "$(grep -c 'without containment' "$t_err")" -eq "$([ "$got" = tree ] && echo 1 || echo 0)" ]
+for how in cgroup pidns; do
+    t_run "$tenure" run --contain $how job -- sh -c "$contained"
+    if [ "$t_status" -eq 77 ]; then
+        t_check "$how: one line says why not" grep -q "contain $how cannot be had here: ." "$t_err"
+    else
+        t_check "$how, and 0, not $t_status" [ "$t_status:$(cat "$t_out")" = "0:$how" ]
+        t_check "$how: no warning of the tree" [ "$(grep -c 'without containment' "$t_err")" -eq 0 ]
+    fi
+done
+rm -rf "$t_dir/store"
+mkdir -m 700 "$t_dir/store"
+t_run "$tenure" run --contain jail job -- true
+t_check "64, not $t_status" [ "$t_status" -eq 64 ]
+t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_check "no file was made" [ -z "$(ls "$t_dir/store")" ]
+
+# Without a terminal the end of the command orphans the stopped process group, and the kernel sends
+# SIGHUP to it; that is nobody's wish that we end.
+new_case "stopped in a session without a terminal: 79 with --once"
+setsid sh -c 'echo $$ >"$0"; exec "$@"' "$t_dir/service" "$tenure" run --once --ttl 3s --fence none \
+    job -- "$worker" stubborn 2>"$t_dir/err.service" &
+session=$!
+until_true 10 test -s "$log" || t_fail "the command did not start"
+kill -STOP "$(cat "$t_dir/service")"
+until_true 20 no_worker || t_fail "the command was not stopped"
+kill -CONT "$(cat "$t_dir/service")" 2>/dev/null
+wait "$session"
+status=$?
+t_check "79, not $status" [ "$status" -eq 79 ]
+t_check "says why" grep -q "leadership lost: this process was stopped" "$t_dir/err.service"
+
 new_case "help has examples"
 t_run "$tenure" run --help
 t_ends 0
