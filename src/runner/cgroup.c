@@ -36,9 +36,9 @@
 
 #define PREFIX "tenure-"
 
-/* How long a group may take to stand still. What has stopped cannot act meanwhile; but a process that
- * sleeps in the kernel may keep it from ever being still, and then it is killed as it is, and thawed
- * to die. */
+/* How long a group may take to stand still. What has stopped cannot act meanwhile; but a process
+ * that sleeps in the kernel may keep it from ever being still. Then it is killed as it is, and
+ * thawed to die. */
 #define FREEZE_WAIT TN_SEC(2)
 
 /* From a thaw to the next freeze. All that was killed has to run once more to die, and a new freeze
@@ -161,8 +161,8 @@ static void kill_members(const struct tn_cgroup *group, bool frozen)
     close_fd(&fd);
 }
 
-/* Each process has to be scheduled once more to stop, which takes its time on a busy machine. So this
- * does not wait: it is called again and again, and nothing is thawed before all was killed. */
+/* Each process has to be scheduled once more to stop, which takes its time on a busy machine. So
+ * this does not wait: it is called again and again, and nothing is thawed before all was killed. */
 void tn_cgroup_kill(struct tn_cgroup *group)
 {
     tenure_ns now = tn_boottime();
@@ -281,8 +281,8 @@ static bool open_files(struct tn_cgroup *group, bool v1, enum tn_cgroup_kind onl
     return group->enter >= 0 && group->look >= 0 && group->kill >= 0;
 }
 
-/* Kill what is in a group that nobody holds, and remove it. If that takes too long, the next one who
- * makes a group does the rest. */
+/* Kill what is in a group that nobody holds, and remove it. If that takes too long, the next one
+ * who makes a group does the rest. */
 static void end_stale(int parent, const char *name, bool v1)
 {
     struct tn_cgroup stale = TN_CGROUP_INIT;

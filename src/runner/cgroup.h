@@ -57,9 +57,9 @@ size_t tn_cgroup_fds(const struct tn_cgroup *group, int *ret_fds);
 /* This process enters the group. 0, or -1 with errno. */
 int tn_cgroup_enter(const struct tn_cgroup *group);
 
-/* SIGKILL to all in the group. Does not block; call both again until the group is empty. A kind that
- * freezes leaves the group frozen in between, so that the caller can walk a tree that stands still;
- * tn_cgroup_thaw lets the dead go once all were killed. */
+/* SIGKILL to all in the group. Does not block; call both again until the group is empty. A kind
+ * that freezes leaves the group frozen in between, so that the caller can walk a tree that stands
+ * still; tn_cgroup_thaw lets the dead go once all were killed. */
 void tn_cgroup_kill(struct tn_cgroup *group);
 void tn_cgroup_thaw(struct tn_cgroup *group);
 

@@ -1,4 +1,4 @@
-/* contain.h - the ways to hold a command's processes together, so that all of them can be killed. */
+/* contain.h - the ways to hold a command's processes together, so that all can be killed. */
 #ifndef TN_RUNNER_CONTAIN_H
 #define TN_RUNNER_CONTAIN_H
 

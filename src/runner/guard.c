@@ -9,10 +9,10 @@
  *   RUNNING --begin_stop--> STOPPING --begin_kill--> KILLING --finish--> gone
  *
  * SIGTERM is sent at D - K - G or when something else ends the term, to each process of the tree
- * once; SIGKILL from kill_at() on, again and again until all are reaped: to the cgroup or to the pid
- * namespace, which nothing can outrun, and to the tree, for what has left the cgroup and where there
- * is neither. What is held, such as the command, is killed without a look at /proc, and no step takes
- * longer because processes keep dying. Time is read anew after
+ * once; SIGKILL from kill_at() on, again and again until all are reaped: to the cgroup or to the
+ * pid namespace, which nothing can outrun, and to the tree, for what has left the cgroup and where
+ * there is neither. What is held, such as the command, is killed without a look at /proc, and no
+ * step takes longer because processes keep dying. Time is read anew after
  * each wake and after all that the supervisor has said was read, so a guardian that was itself
  * stopped or suspended acts on what is true now; past D - K it neither sends SIGTERM nor wakes
  * anyone.
@@ -63,7 +63,7 @@ enum phase { RUNNING, STOPPING, KILLING };
 #define SWEEP_PAUSE_MAX TN_MS(50)
 
 /* Records taken from the socket, and dead processes reaped, before the clock is looked at again. */
-enum { RECORDS_PER_WAKE = 64, REAPED_PER_WAKE = 64 };
+enum { RECORDS_PER_WAKE = 64, REAPED_PER_WAKE = 64, SIGNALS_PER_WAKE = 4 };
 
 /* Rounds of killing and reaping the direct children, which are fast, for each walk of the tree. */
 enum { ROUNDS_PER_SWEEP = 8 };
@@ -195,7 +195,10 @@ static void read_signals(struct guard *g)
 {
     struct signalfd_siginfo info;
 
-    while (read(g->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    /* Not until there is none: where processes die without rest, there is always another. */
+    for (int i = 0; i < SIGNALS_PER_WAKE; i++) {
+        if (read(g->signals, &info, sizeof info) != (ssize_t)sizeof info)
+            return;
         if (info.ssi_signo != SIGCHLD)
             begin_stop(g, TN_REASON_ASKED);
     }
@@ -245,8 +248,8 @@ static void ended(struct guard *g, pid_t pid, int status)
     g->pidns.hold = -1;
 }
 
-/* Reap some of what is dead: processes that keep dying must not keep us from the clock. Returns what
- * waitpid said last. */
+/* Reap some of what is dead: processes that keep dying must not keep us from the clock. Returns
+ * what waitpid said last. */
 static pid_t reap_some(struct guard *g)
 {
     pid_t pid = 1;

@@ -191,10 +191,10 @@ static bool is_guardian(pid_t pid)
     return false;
 }
 
-/* As long as all guardians live, the orphans of their trees go to them, so every other child of this
- * process is a stranger. They are noted at the start and, if there are any, at each look: a stranger
- * that dies leaves its own children to us. An orphan that came after the last look is known by its
- * age, if it is older than the guardian. */
+/* As long as all guardians live, the orphans of their trees go to them, so every other child of
+ * this process is a stranger. They are noted at the start and, if there are any, at each look: a
+ * stranger that dies leaves its own children to us. An orphan that came after the last look is
+ * known by its age, if it is older than the guardian. */
 static void note_strangers(void)
 {
     pid_t found[STRANGERS_MAX + GUARDIANS_MAX];

@@ -1,7 +1,7 @@
-/* pidns.h - a pid namespace for one command: when its first process dies, the kernel kills the rest.
+/* pidns.h - a pid namespace for one command: when its init dies, the kernel kills the rest.
  *
- *     guardian --fork--> init     the namespace's first process; reaps orphans and does nothing else
- *         └──fork, exec--> command   a child of the guardian all the same, and in the namespace
+ *     guardian --fork--> init           reaps orphans, and does nothing else
+ *     guardian --fork, exec--> command  in the namespace, and a child of the guardian all the same
  *
  * The kernel lets nothing in a pid namespace outlive its init, and the init's own death is complete
  * only when all others are gone. PR_SET_PDEATHSIG kills the init when the guardian dies, so this

@@ -55,9 +55,10 @@ size_t tn_tree_kill_children(int children, const struct tn_tree_spared *spared);
  * Returns how many it was sent to, dead ones that nobody has reaped yet included. */
 size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared);
 
-/* Reap those direct children that are dead, spared ones aside. @children is from tn_tree_open and is
- * used when nothing else can be; but it alone does not prove that there are no more. @watched is one whose end is of
- * interest: when it is among them, @ret_status gets its wait status and @ret_ended becomes true.
+/* Reap those direct children that are dead, spared ones aside. @children is from tn_tree_open and
+ * is used when nothing else can be; but it alone does not prove that there are no more. @watched is
+ * one whose end is of interest: when it is among them, @ret_status gets its wait status and
+ * @ret_ended becomes true.
  * Returns whether there were any before. */
 enum tn_tree_left tn_tree_reap(int children, const struct tn_tree_spared *spared, pid_t watched,
                                int *ret_status, bool *ret_ended);

@@ -163,8 +163,8 @@ static bool run(struct tn_prng *prng, unsigned number, struct tally *tally)
         draw_comets(prng, actor, sizeof actor);
     enum fault fault = (enum fault)tn_prng_below(prng, FAULT_COUNT);
     int grace_ms = (int)tn_prng_range(prng, 0, 120);
-    /* So many processes take their time to die on a busy machine, and a supervisor that steps in has
-     * half of it. */
+    /* So many processes take their time to die on a busy machine, and a supervisor that steps in
+     * has half of it. */
     int kill_bound_ms =
         (int)tn_prng_range(prng, 80, 200) * (comets || fault == GUARDIAN_TRACED ? 5 : 1);
     int term_ms = grace_ms + kill_bound_ms + (int)tn_prng_range(prng, 150, 400);

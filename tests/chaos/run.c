@@ -16,10 +16,12 @@
  * command, has its tree gone within the grace and a second.
  *
  * --contain: the containment, see docs/runner.md; v1 is the cgroup with the freezer of cgroup v1.
- * --comets: the commands are 1 to 60 chains that fork and exit without rest, with daemons and double
- * forks beside them. With --contain tree such runs may fail, and it is only told how many do.
+ * --comets: the commands are 1 to 60 chains that fork and exit without rest, with daemons and
+ * double forks beside them. With --contain tree such runs may fail, and it is only told how many.
  * --load: N processes that do nothing but use up the processor. --user: as nobody; a cgroup of its
- * own is made and given to that user first. --plant: a process outside of the guardian's tree acts on with the first token. Such a run must
+ * own is made and given to that user first.
+ *
+ * --plant: a process outside of the guardian's tree acts on with the first token. Such a run must
  * fail, and counts as passed if it does. Two faults at once on one candidate are not drawn:
  * docs/runner.md says what they can do. */
 #define _GNU_SOURCE
@@ -863,8 +865,8 @@ static void delegated_path(char *ret_path, size_t size, const char *base, pid_t 
     (void)snprintf(ret_path, size, "%s/chaos-%ld", base, (long)pid);
 }
 
-/* Move into a new cgroup of the @version that belongs to nobody, as a service manager delegates one.
- * False: it cannot be made. */
+/* Move into a new cgroup that belongs to nobody, as a service manager delegates one. False: it
+ * cannot be made. */
 static bool delegate(bool v1)
 {
     static const char *const files[] = { "", "/cgroup.procs", "/tasks" };

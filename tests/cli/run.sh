@@ -236,8 +236,9 @@ t_check "no file was made" [ -z "$(ls "$t_dir/store")" ]
 # Without a terminal the end of the command orphans the stopped process group, and the kernel sends
 # SIGHUP to it; that is nobody's wish that we end.
 new_case "stopped in a session without a terminal: 79 with --once"
-setsid sh -c 'echo $$ >"$0"; exec "$@"' "$t_dir/service" "$tenure" run --once --ttl 3s --fence none \
-    job -- "$worker" stubborn 2>"$t_dir/err.service" &
+# shellcheck disable=SC2016 # The shell that becomes the supervisor expands these.
+setsid sh -c 'echo $$ >"$0"; exec "$@"' "$t_dir/service" "$tenure" run --once --ttl 3s \
+    --fence none job -- "$worker" stubborn 2>"$t_dir/err.service" &
 session=$!
 until_true 10 test -s "$log" || t_fail "the command did not start"
 kill -STOP "$(cat "$t_dir/service")"
