@@ -19,14 +19,20 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/time.h"
 #include "runner/os.h"
 
 /* Each level holds a few descriptors and buffers. What lies deeper comes up as its ancestors die,
  * and is found by a later walk. */
 enum { DEPTH_MAX = 32 };
 
+/* How long one walk may take. Where processes fork and exit without rest the list of children grows
+ * as it is read, and a walk would never end. */
+#define WALK_MAX TN_MS(30)
+
 struct walk {
     const struct tn_tree_spared *spared;
+    tenure_ns until;
     int signo; /* 0: reap instead. */
     bool wake;
     bool blind; /* Something could not be looked at. */
@@ -73,6 +79,15 @@ static void note_error(struct walk *walk, const struct node *parent)
         walk->blind = true;
 }
 
+/* What a walk that was cut short has not seen is unknown. */
+static bool is_over(struct walk *walk)
+{
+    bool over = tn_boottime() >= walk->until;
+
+    walk->blind = walk->blind || over;
+    return over;
+}
+
 /* Visit the numbers in a children file as they are read; one may lie across two reads. */
 static void visit_children_file(struct walk *walk, const struct node *parent, int fd,
                                 visit_fn *visit)
@@ -85,6 +100,8 @@ static void visit_children_file(struct walk *walk, const struct node *parent, in
         for (ssize_t i = 0; i < len; i++) {
             if (chunk[i] >= '0' && chunk[i] <= '9') {
                 number = number * 10 + (chunk[i] - '0');
+            } else if (number > 0 && is_over(walk)) {
+                return;
             } else if (number > 0) {
                 visit(walk, parent, (pid_t)number);
                 number = 0;
@@ -126,7 +143,7 @@ static void visit_children(struct walk *walk, const struct node *parent, visit_f
 {
     _Alignas(struct dirent64) char entries[1024];
     char path[64];
-    long len;
+    long len = 0;
     int fd;
 
     if (scan_all)
@@ -138,7 +155,7 @@ static void visit_children(struct walk *walk, const struct node *parent, visit_f
         note_error(walk, parent);
         return;
     }
-    while ((len = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
+    while (!is_over(walk) && (len = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
         for (long at = 0; at < len;) {
             const struct dirent64 *entry = (const struct dirent64 *)(void *)(entries + at);
             pid_t number = entry_number(entry->d_name);
@@ -279,6 +296,7 @@ static void start_walk(struct walk *walk, visit_fn *visit)
 {
     struct node root;
 
+    walk->until = tn_boottime() + WALK_MAX;
     visit_children(walk, root_node(&root), visit);
     if (!proc_is_ours())
         walk->blind = true;
@@ -294,7 +312,7 @@ size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared)
 
 size_t tn_tree_kill_children(int children, const struct tn_tree_spared *spared)
 {
-    struct walk walk = { .spared = spared, .signo = SIGKILL };
+    struct walk walk = { .spared = spared, .signo = SIGKILL, .until = tn_boottime() + WALK_MAX };
     struct node root;
 
     if (children >= 0 && lseek(children, 0, SEEK_SET) == 0)
@@ -316,6 +334,7 @@ enum tn_tree_left tn_tree_reap(int children, const struct tn_tree_spared *spared
 
     TN_ASSERT(watched == 0 || ret_status != NULL);
     start_walk(&walk, reap_one);
+    walk.until = tn_boottime() + WALK_MAX;
     if (walk.blind && children >= 0 && lseek(children, 0, SEEK_SET) == 0)
         visit_children_file(&walk, root_node(&root), children, reap_one);
     if (walk.found > 0)
