@@ -173,7 +173,7 @@ static void revoke(struct sim_world *world)
 {
     if (!store_answers(world))
         return;
-    if (world->config.names == SIM_NAMES_MAX && world->config.style != SIM_OBSERVED) {
+    if (world->config.names == SIM_NAMES_MAX && world->config.style < SIM_OBSERVED) {
         revoke_behind_cut(world);
         return;
     }
@@ -187,7 +187,9 @@ static void revoke(struct sim_world *world)
 
 static void forget(struct sim_world *world)
 {
-    if (store_answers(world) && world->config.style != SIM_OBSERVED)
+    if (store_answers(world) && world->config.style == SIM_ROWS)
+        sim_rows_touch(world, pick_name(world));
+    else if (store_answers(world) && world->config.style != SIM_OBSERVED)
         sim_store_forget_names(world);
 }
 

@@ -3,12 +3,12 @@
 
 static bool is_for_store(const struct sim_event *event)
 {
-    return event->kind == SIM_EV_REQUEST;
+    return event->kind <= SIM_EV_ROW_PUT;
 }
 
 static bool is_from_store(const struct sim_event *event)
 {
-    return event->kind >= SIM_EV_REPLY && event->kind <= SIM_EV_CHANGED;
+    return event->kind >= SIM_EV_REPLY && event->kind <= SIM_EV_ROW_PUT_DONE;
 }
 
 /* The store did it, and the one who asked will not hear of it. */
@@ -18,12 +18,14 @@ static void note_lost_reply(struct sim_world *world, const struct sim_event *eve
         (event->answer == TN_ANSWER_OK || event->answer == TN_ANSWER_GRANTED ||
          event->answer == TN_ANSWER_RELEASED))
         sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
+    if (event->kind == SIM_EV_ROW_PUT_DONE && event->answer == TN_ROWS_WRITTEN)
+        sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
 }
 
 /* P8's test: the network swallows so many renewals of one node, and nothing else. */
 static bool is_doomed(struct sim_world *world, const struct sim_event *event)
 {
-    if (event->kind != SIM_EV_REQUEST || event->op != TN_OP_RENEW ||
+    if (event->kind > SIM_EV_ROW_PUT || event->op != TN_OP_RENEW ||
         event->node != world->doomed_node || world->doomed_renewals == 0)
         return false;
     world->doomed_renewals--;

@@ -175,6 +175,10 @@ static void send(void *arg, const struct tn_request *request)
     }
     if (request->kind == TN_OP_RAISE)
         event.kind = SIM_EV_RAISE;
+    else if (world->config.style == SIM_ROWS) {
+        sim_rows_request(world, node, request);
+        return;
+    }
     sim_send(world, &event);
 }
 
@@ -225,6 +229,8 @@ void sim_node_schedule(struct sim_world *world, struct sim_node *node)
 {
     struct sim_event event = { .kind = SIM_EV_NODE_TIMER, .node = node->index };
     tenure_ns local = tn_candidate_wake_at(&node->candidate);
+    if (world->config.style == SIM_ROWS && sim_rows_wake_at(world, node) < local)
+        local = sim_rows_wake_at(world, node);
     if (local == TN_NEVER)
         return;
     tenure_ns at = sim_clock_real(&node->clock, local - clock_error(node));
@@ -314,7 +320,8 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
                                   .seq = event->seq,
                                   .read = event->read,
                                   .sent_at = event->sent_at };
-    struct tn_response response = { .answer = event->answer,
+    struct tn_response response = { .failed = event->failed,
+                                    .answer = event->answer,
                                     .record = read_record(node, event),
                                     .ttl = event->ttl,
                                     .seen = event->seen,
@@ -325,7 +332,8 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
 
     if (!of_session)
         request.seat = &node->seats[event->name].seat;
-    note_reply(world, node, event);
+    if (!event->failed)
+        note_reply(world, node, event);
     /* Revocations first: what they end must not be extended (P1). */
     for (uint32_t i = 0; i < event->revoked_count; i++)
         tn_candidate_revoked(&node->candidate, node->clock.last,
@@ -333,7 +341,7 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
                              event->revoked[i].token);
     bool current = event->life == node->candidate.life;
     tn_candidate_answer(&node->candidate, node->clock.last, &request, &response);
-    if (of_session && current && event->answer != TN_ANSWER_STALE)
+    if (of_session && current && !event->failed && event->answer != TN_ANSWER_STALE)
         check_renewal(world, node, event, deadline);
 }
 
@@ -343,6 +351,9 @@ static void hear_push(struct sim_node *node, const struct sim_event *event)
     struct tn_seat *seat = &node->seats[event->name].seat;
     struct tn_record record = read_record(node, event);
 
+    if (event->kind == SIM_EV_CHANGED && node->host.world->config.style == SIM_ROWS &&
+        sim_rows_is_stray(node->host.world, node, &event->row))
+        return;
     if (event->kind == SIM_EV_CHANGED) {
         note_record(node, event);
         tn_candidate_changed(candidate, node->clock.last, seat, &record);
@@ -394,6 +405,10 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
     case SIM_EV_CHANGED:
         hear_push(node, event);
         break;
+    case SIM_EV_ROW_GOT:
+    case SIM_EV_ROW_PUT_DONE:
+        sim_rows_answer(world, node, event);
+        break;
     case SIM_EV_RAISED:
         hear_fence(node, event);
         break;
@@ -428,6 +443,8 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event)
     read_clock(world, node);
     hear(world, node, event);
     tn_candidate_tick(&node->candidate, node->clock.last);
+    if (world->config.style == SIM_ROWS)
+        sim_rows_tick(world, node);
     sim_check_node(world, node);
     sim_node_schedule(world, node);
 }
@@ -461,6 +478,8 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
     tn_candidate_init(&node->candidate, &world->config.plan, &world->config.claim,
                       world->config.style == SIM_QUEUE, &node_host, &node->host,
                       tn_prng_next(&world->prng));
+    if (world->config.style == SIM_ROWS)
+        sim_rows_boot(world, node);
     node->candidate.life = life; /* No two sessions of a node share a secret, not across a crash. */
     memset(node->seats, 0, world->config.names * sizeof *node->seats);
     for (uint32_t i = world->config.names; i-- > 0;) {

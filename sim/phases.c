@@ -73,7 +73,7 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     pick_faults(&prng, &config);
     config.nodes = (uint32_t)tn_prng_range(&prng, 2, 5);
     config.names = (uint32_t)tn_prng_range(&prng, 1, 3);
-    config.style = (enum sim_style)tn_prng_below(&prng, 3);
+    config.style = (enum sim_style)tn_prng_below(&prng, SIM_STYLES);
     config.fenced = tn_prng_ppm(&prng, TN_PPM * 2 / 3);
     config.claim.fenced = config.fenced;
     config.claim.observed = config.style == SIM_OBSERVED;
@@ -89,6 +89,7 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
         config.safety = 4 * config.plan.ttl;
     }
     pick_limits(&prng, &config);
+    config.acquire_timeout = tn_prng_range(&prng, config.plan.attempt_timeout, config.plan.ttl);
     *ret_config = config;
 }
 
@@ -159,7 +160,8 @@ static void crash_leader(struct sim_world *world)
                               .incarnation = leader->incarnation,
                               .life = leader->candidate.life,
                               .seq = leader->candidate.session.answered };
-    sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
+    if (world->config.style != SIM_ROWS) /* A late write of a row meets another version. */
+        sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
     /* Followers had a request on its way to the store, perhaps, that has to be made again. */
     next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff);
 }
@@ -184,7 +186,7 @@ static void resign_leader(struct sim_world *world)
 /* A history is told with the numbers it was drawn from. */
 static void tell_config(struct sim_world *world)
 {
-    static const char *const styles[] = { "queue", "watch", "observed" };
+    static const char *const styles[] = { "queue", "watch", "observed", "rows" };
     const struct sim_config *config = &world->config;
     sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s, %s",
                     (unsigned long long)world->seed, config->nodes, config->names,

@@ -44,7 +44,7 @@ static struct secret_fields read_secret(const struct tn_secret *secret)
     return fields;
 }
 
-static struct tn_secret session_secret(const struct sim_node *node, uint64_t life)
+struct tn_secret sim_session_secret(const struct sim_node *node, uint64_t life)
 {
     if (TN_PLANT(SHARED_IDENTITY))
         return make_secret(node->label, SIM_NOBODY, 1);
@@ -53,14 +53,14 @@ static struct tn_secret session_secret(const struct sim_node *node, uint64_t lif
 
 /* A process that starts again begins its generations anew, so its incarnation is part of the
  * secret. */
-static struct tn_secret term_secret(const struct sim_node *node, uint32_t incarnation, uint64_t gen)
+struct tn_secret sim_term_secret(const struct sim_node *node, uint32_t incarnation, uint64_t gen)
 {
     if (TN_PLANT(SHARED_IDENTITY))
         return make_secret(node->label, SIM_NOBODY, 1);
     return make_secret(node->label, node->index, (uint64_t)incarnation << 40 | gen);
 }
 
-static struct sim_waiter waiter_of(const struct tn_secret *session, const struct tn_secret *term)
+struct sim_waiter sim_waiter_of(const struct tn_secret *session, const struct tn_secret *term)
 {
     struct secret_fields who = read_secret(session);
     uint64_t number = read_secret(term).number;
@@ -100,6 +100,7 @@ void sim_store_init(struct sim_world *world)
         store->queue[i].list = realloc(store->queue[i].list, room * sizeof *store->queue[i].list);
         TN_ASSERT(store->queue[i].list != NULL);
     }
+    sim_rows_init(world);
     store->up = true;
     store->down_since = TN_NEVER;
     store->ttl_most = TN_NEVER;
@@ -175,6 +176,7 @@ void sim_store_backup(struct sim_world *world)
     memcpy(world->store.backup, world->store.block, world->store.block_size);
     memcpy(world->store.backup_granted, world->store.granted, sizeof world->store.granted);
     memcpy(world->store.backup_holder, world->store.holder, sizeof world->store.holder);
+    memcpy(world->store.backup_rows, world->store.rows, sizeof world->store.rows);
     world->store.has_backup = true;
 }
 
@@ -185,6 +187,7 @@ void sim_store_restore(struct sim_world *world)
     memcpy(store->block, store->backup, store->block_size);
     memcpy(store->granted, store->backup_granted, sizeof store->granted);
     memcpy(store->holder, store->backup_holder, sizeof store->holder);
+    memcpy(store->rows, store->backup_rows, sizeof store->rows);
     for (uint32_t i = 0; i < world->config.names; i++)
         store->epoch[i]++;
     sim_trace_other(world, "store", "is restored from a backup; its last token is %llu again",
@@ -226,7 +229,7 @@ static void fill_holder(struct sim_world *world, uint32_t lease, struct sim_even
     event->held = view.session != NULL;
     if (view.session == NULL)
         return;
-    struct sim_waiter holder = waiter_of(view.session, view.term);
+    struct sim_waiter holder = sim_waiter_of(view.session, view.term);
     event->holder = holder.node;
     event->holder_life = holder.life;
     event->holder_gen = holder.gen;
@@ -235,7 +238,7 @@ static void fill_holder(struct sim_world *world, uint32_t lease, struct sim_even
 
 static void push_granted(struct sim_world *world, const struct tn_notice *notice, uint32_t name)
 {
-    struct sim_waiter to = waiter_of(&notice->session, &notice->term);
+    struct sim_waiter to = sim_waiter_of(&notice->session, &notice->term);
     struct sim_event push = { .kind = SIM_EV_GRANTED,
                               .name = name,
                               .node = to.node,
@@ -266,7 +269,7 @@ static void push_changed(struct sim_world *world, const struct tn_notice *notice
 
 static void push_revoked(struct sim_world *world, const struct tn_notice *notice, uint32_t name)
 {
-    struct sim_waiter to = waiter_of(&notice->session, &notice->term);
+    struct sim_waiter to = sim_waiter_of(&notice->session, &notice->term);
     struct sim_event push = { .kind = SIM_EV_REVOKED,
                               .name = name,
                               .node = to.node,
@@ -356,8 +359,8 @@ static void fill_op(struct sim_world *world, const struct sim_event *request, st
         .kind = request->op,
         .wait = request->wait,
         .evident = request->evident,
-        .session = session_secret(node, request->life),
-        .term = term_secret(node, request->incarnation, request->gen),
+        .session = sim_session_secret(node, request->life),
+        .term = sim_term_secret(node, request->incarnation, request->gen),
         .name = sim_name(request->name),
         .name_len = (uint32_t)strlen(sim_name(request->name)),
         .label = "node",
@@ -464,6 +467,10 @@ void sim_store_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t 
                         .name_len = (uint32_t)strlen(sim_name(name)),
                         .token = token };
     struct tn_result result;
+    if (world->config.style == SIM_ROWS) {
+        sim_rows_operator(world, kind, name, token);
+        return;
+    }
     step_table(world, &op, &result);
     if (kind == TN_OP_REVOKE && result.answer == TN_ANSWER_OK) {
         bool deleted = world->config.style == SIM_OBSERVED;
@@ -524,8 +531,11 @@ void sim_store_event(struct sim_world *world, const struct sim_event *event)
     }
     if (event->kind == SIM_EV_STORE_TIMER) {
         tick(world);
-    } else {
-        sim_arrived(world, event);
-        serve(world, event);
+        return;
     }
+    sim_arrived(world, event);
+    if (event->kind == SIM_EV_REQUEST)
+        serve(world, event);
+    else
+        sim_rows_serve(world, event);
 }

@@ -30,6 +30,7 @@ void sim_world_free(struct sim_world *world)
     free(world->free_slots);
     free(world->nodes);
     free(world->seats);
+    free(world->row_clients);
     memset(world, 0, sizeof *world);
 }
 
@@ -59,6 +60,7 @@ static void keep_memory(const struct sim_world *old, struct sim_world *fresh)
     fresh->slots = old->slots;
     fresh->free_slots = old->free_slots;
     fresh->slot_room = old->slot_room;
+    fresh->row_clients = old->row_clients;
     fresh->store.block = old->store.block;
     fresh->store.backup = old->store.backup;
     fresh->store.block_size = old->store.block_size;
@@ -174,6 +176,8 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
 {
     switch ((enum sim_event_kind)event->kind) {
     case SIM_EV_REQUEST:
+    case SIM_EV_ROW_GET:
+    case SIM_EV_ROW_PUT:
     case SIM_EV_STORE_TIMER:
     case SIM_EV_STORE_UP:
         sim_store_event(world, event);

@@ -5,9 +5,9 @@
  * its own, running at its own rate from its own start, and the core under test sees nothing else.
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
- * application, store.c the authority, receiver.c the fenced resource, faults.c what breaks, check.c
- * the promises, phases.c a seed's life, scenario.c stories for people, trace.c their telling, run.c
- * many seeds on all cores. */
+ * application, store.c the authority, rows.c a store of rows and its clients, receiver.c the fenced
+ * resource, faults.c what breaks, check.c the promises, phases.c a seed's life, scenario.c stories
+ * for people, trace.c their telling, run.c many seeds on all cores. */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
@@ -21,6 +21,7 @@
 #include "core/lease_table.h"
 #include "core/plan.h"
 #include "core/plant.h"
+#include "core/rows.h"
 #include "tenure/fence.h"
 
 #define SIM_NODES_MAX 1000
@@ -52,6 +53,10 @@
     X(REVOKE, "lease revoked by an operator")                   \
     X(DELETE, "lease deleted by an operator")                   \
     X(FORGET, "name forgotten by the store")                    \
+    X(ROW_CONFLICT, "row changed between read and write")       \
+    X(ROW_TOUCHED, "row rewritten by somebody else")            \
+    X(STALE_READ, "row read from a cache")                      \
+    X(LATE_GRANT, "word of a grant held back, then a cut link") \
     X(DUPLICATE_ID, "two candidates with one identity")         \
     X(HERD, "a herd of candidates")                             \
     X(NOT_READY, "candidate not ready")                         \
@@ -70,6 +75,8 @@ enum sim_style {
     SIM_QUEUE,    /* The store queues waiters and wakes one. */
     SIM_WATCH,    /* The store tells all watchers; they race. */
     SIM_OBSERVED, /* The store expires nothing; candidates observe. */
+    SIM_ROWS,     /* The store has rows with versions and nothing else (core/rows.h). */
+    SIM_STYLES,
 };
 
 struct sim_config {
@@ -85,8 +92,9 @@ struct sim_config {
     tenure_ns delay_most;  /* Of a delayed message. */
     tenure_ns fault_every; /* Mean time between two faults. */
     uint32_t lease_limit, session_limit, waiter_limit;
-    bool twins;    /* The last two candidates carry the same label. */
-    bool restores; /* Backups are taken, and brought back. */
+    tenure_ns acquire_timeout; /* SIM_ROWS: of one request of an acquire. */
+    bool twins;                /* The last two candidates carry the same label. */
+    bool restores;             /* Backups are taken, and brought back. */
 };
 
 /* A clock: local = local_from + (real - real_from) * rate. */
@@ -122,6 +130,7 @@ struct sim_seat { /* One candidate's place in one election. */
 };
 
 struct sim_world;
+struct sim_row_client; /* rows.c */
 
 /* What the candidate's host functions get. */
 struct sim_host {
@@ -164,8 +173,16 @@ struct sim_life {
     tenure_ns ttl, over_at;
 };
 
+/* One row, and what it was before: a cache may still show that. */
+struct sim_row {
+    struct tn_row row, before;
+    uint64_t version, version_before; /* 0: there is none. */
+};
+
 struct sim_store {
     struct tn_table *table;
+    struct sim_row rows[SIM_NAMES_MAX], backup_rows[SIM_NAMES_MAX];
+    uint64_t versions; /* Given out so far; none twice, not after a restore either. */
     void *block, *backup;
     size_t block_size;
     struct sim_clock clock;
@@ -195,14 +212,18 @@ struct sim_receiver {
 };
 
 enum sim_event_kind {
-    SIM_EV_REQUEST, /* node -> store */
-    SIM_EV_REPLY,   /* store -> node */
-    SIM_EV_GRANTED, /* store -> node, pushed */
-    SIM_EV_REVOKED, /* store -> node, pushed */
-    SIM_EV_CHANGED, /* store -> node, pushed */
-    SIM_EV_WRITE,   /* node -> receiver */
-    SIM_EV_RAISE,   /* node -> receiver */
-    SIM_EV_RAISED,  /* receiver -> node */
+    SIM_EV_REQUEST,      /* node -> store */
+    SIM_EV_ROW_GET,      /* node -> store */
+    SIM_EV_ROW_PUT,      /* node -> store */
+    SIM_EV_REPLY,        /* store -> node */
+    SIM_EV_GRANTED,      /* store -> node, pushed */
+    SIM_EV_REVOKED,      /* store -> node, pushed */
+    SIM_EV_CHANGED,      /* store -> node, pushed */
+    SIM_EV_ROW_GOT,      /* store -> node */
+    SIM_EV_ROW_PUT_DONE, /* store -> node */
+    SIM_EV_WRITE,        /* node -> receiver */
+    SIM_EV_RAISE,        /* node -> receiver */
+    SIM_EV_RAISED,       /* receiver -> node */
     SIM_EV_NODE_TIMER,
     SIM_EV_STORE_TIMER,
     SIM_EV_APP,     /* The application's next bit of work. */
@@ -221,7 +242,7 @@ struct sim_revoked {
 
 struct sim_event {
     uint8_t kind, op, answer, revoked_count;
-    bool held, more, wait, evident, stale;
+    bool held, more, wait, evident, stale, failed;
     uint32_t node, name, incarnation, holder;
     uint64_t order; /* When it was sent, among all. */
     uint64_t life, gen, seq, token, beat, seen, epoch, id, read;
@@ -230,6 +251,10 @@ struct sim_event {
     uint32_t holder_incarnation;
     tenure_ns ttl, sent_at;
     struct sim_revoked revoked[TN_TABLE_NOTICES];
+    struct tn_row
+        row; /* ROW_PUT, ROW_GOT, CHANGED; @id is the request's number, @slot the claim's. */
+    uint64_t version;
+    uint32_t slot;
 };
 
 struct sim_violation {
@@ -275,6 +300,7 @@ struct sim_world {
     uint32_t free_count, slot_room;
     struct sim_node *nodes;
     struct sim_seat *seats;
+    struct sim_row_client *row_clients; /* SIM_ROWS: one per node. */
     struct sim_store store;
     struct sim_receiver receivers[SIM_NAMES_MAX];
     uint32_t leading[SIM_NAMES_MAX]; /* How many applications are between WON and LOST. */
@@ -342,6 +368,28 @@ void sim_store_forget_names(struct sim_world *world);
 tenure_ns sim_store_now(const struct sim_world *world);
 void sim_store_schedule(struct sim_world *world);
 const char *sim_name(uint32_t name);
+
+struct tn_secret sim_session_secret(const struct sim_node *node, uint64_t life);
+struct tn_secret sim_term_secret(const struct sim_node *node, uint32_t incarnation, uint64_t gen);
+struct sim_waiter sim_waiter_of(const struct tn_secret *session, const struct tn_secret *term);
+
+/* --- rows.c --- */
+void sim_rows_init(struct sim_world *world);
+/* The node's side: a process that has just started; a request of its candidate; an answer of the
+ * store; time. */
+void sim_rows_boot(struct sim_world *world, struct sim_node *node);
+void sim_rows_request(struct sim_world *world, struct sim_node *node,
+                      const struct tn_request *request);
+void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node,
+                       const struct tn_row *row);
+void sim_rows_tick(struct sim_world *world, struct sim_node *node);
+tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node *node);
+/* The store's side. */
+void sim_rows_serve(struct sim_world *world, const struct sim_event *event);
+void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
+                       uint64_t token);
+void sim_rows_touch(struct sim_world *world, uint32_t name);
 
 /* --- receiver.c --- */
 void sim_receiver_event(struct sim_world *world, const struct sim_event *event);

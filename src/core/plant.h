@@ -51,6 +51,14 @@
     X(READ_BEFORE, "read-before", "P1", "the observer counts from before the read")                \
     X(OBSERVER_RESUMES, "observer-resumes", "P1", "the observer does not restart on a change")     \
     X(BLIND_TAKEOVER, "blind-takeover", "P1", "takes over without comparing what was observed")    \
+    X(OWN_TTL, "own-ttl", "P1", "waits for its own TTL instead of the holder's")                   \
+    X(ROW_ADOPTED, "row-adopted", "P1", "a row found after a lost reply is led without a write")   \
+    X(ROW_UNCOVERED, "row-uncovered", "P1", "a renewal counts for a row that it did not write")    \
+    X(RENEW_PARTIAL, "renew-partial", "P1", "a renewal succeeds though one of its rows failed")    \
+    X(UNKNOWN_IS_WRITTEN, "unknown-is-written", "P1", "a write without an answer counts as done")  \
+    X(PUT_BLIND, "put-blind", "P2", "a write without an answer is repeated without a condition")   \
+    X(RELEASE_BLIND, "release-blind", "P5", "a release that conflicts overwrites the successor")   \
+    X(ROW_REMOVED, "row-removed", "P2", "a release removes the row, and its token with it")        \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \

@@ -1,0 +1,530 @@
+/* rows.c - a store that has rows with versions and nothing else, and the clients of it.
+ *
+ * The client is the recipe under test (core/rows.h), hosted as a real engine would host it: each
+ * read and write is a message of its own, with the network in between. The store compares versions,
+ * and that is all it does. What breaks here beside the network: somebody else rewrites or deletes a
+ * row, and a read may be answered from a cache. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sim/world.h"
+
+enum { SLOTS = 4 * SIM_NAMES_MAX, ANY_VERSION = 0x7fffffff };
+
+/* A claim of the recipe, and the request of the candidate that it works for. */
+struct row_slot {
+    struct tn_rows_claim claim;
+    struct tn_request request;
+    uint32_t name;
+    uint64_t epoch; /* Of the store, when it last answered. */
+    bool used;
+    bool silent; /* Nobody waits for the answer. */
+};
+
+struct sim_row_client {
+    struct sim_host host;
+    struct tn_rows rows;
+    struct tn_rows_name names[SIM_NAMES_MAX];
+    uint64_t life; /* Of the session that @rows is. */
+    struct row_slot slots[SLOTS];
+};
+
+/* In life every term of every name has a secret of its own; here the name goes into the number. */
+static uint64_t gen_of_name(uint64_t gen, uint32_t name)
+{
+    return (uint64_t)name << 32 | gen;
+}
+
+static struct sim_row_client *client_of(const struct sim_world *world, const struct sim_node *node)
+{
+    return &world->row_clients[node->index];
+}
+
+static struct row_slot *slot_of(struct tn_rows_claim *claim)
+{
+    return (struct row_slot *)(void *)claim; /* Its first member. */
+}
+
+void sim_rows_init(struct sim_world *world)
+{
+    size_t size = world->config.nodes * sizeof *world->row_clients;
+
+    if (world->config.style != SIM_ROWS)
+        return;
+    world->row_clients = realloc(world->row_clients, size);
+    TN_ASSERT(world->row_clients != NULL);
+    memset(world->row_clients, 0, size);
+}
+
+/* --- What the candidate hears ----------------------------------------------------------------- */
+
+/* Within the process: it arrives, and at once. */
+static void deliver(struct sim_world *world, const struct sim_node *node, struct sim_event *event)
+{
+    event->node = node->index;
+    event->incarnation = node->incarnation;
+    event->order = world->order + 1;
+    sim_at(world, world->now, event);
+}
+
+static void fill_row(const struct tn_row *row, uint64_t version, struct sim_event *event)
+{
+    char text[TN_ROW_VERSION];
+
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)version);
+    event->held = row->held;
+    event->token = row->token;
+    event->beat = tn_row_beat(text);
+    event->ttl = row->ttl;
+    event->holder = SIM_NOBODY;
+    if (!row->held)
+        return;
+    struct sim_waiter holder = sim_waiter_of(&row->session, &row->term);
+    event->holder = holder.node;
+    event->holder_life = holder.life;
+    event->holder_gen = holder.gen & UINT32_MAX;
+    event->holder_incarnation = holder.incarnation;
+}
+
+static uint64_t parse_version(const char *version)
+{
+    return strcmp(version, "*") == 0 ? ANY_VERSION : strtoull(version, NULL, 10);
+}
+
+static void done(void *arg, struct tn_rows_claim *claim, enum tn_rows_goal goal,
+                 const struct tn_rows_answer *answer)
+{
+    const struct sim_row_client *client = arg;
+    const struct row_slot *slot = slot_of(claim);
+    const struct tn_request *request = &slot->request;
+    struct sim_event reply = { .kind = SIM_EV_REPLY,
+                               .op = (uint8_t)request->kind,
+                               .answer = (uint8_t)answer->answer,
+                               .failed = answer->failed,
+                               .name = slot->name,
+                               .life = request->life,
+                               .gen = request->gen,
+                               .read = request->read,
+                               .sent_at = request->sent_at,
+                               .epoch = slot->epoch };
+
+    (void)goal;
+    if (slot->silent)
+        return;
+    fill_row(&claim->row, parse_version(claim->version), &reply);
+    reply.held = reply.held && answer->answer != TN_ANSWER_FREE;
+    deliver(client->host.world, client->host.node, &reply);
+}
+
+static void renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
+{
+    const struct sim_row_client *client = arg;
+    struct sim_event reply = { .kind = SIM_EV_REPLY,
+                               .op = TN_OP_RENEW,
+                               .answer = TN_ANSWER_OK,
+                               .failed = failed,
+                               .life = client->life,
+                               .seq = seq,
+                               .ttl = client->rows.ttl,
+                               .held_count = held };
+
+    deliver(client->host.world, client->host.node, &reply);
+}
+
+static void ended(void *arg, struct tn_rows_claim *claim)
+{
+    const struct sim_row_client *client = arg;
+    struct sim_event news = { .kind = SIM_EV_REVOKED,
+                              .name = slot_of(claim)->name,
+                              .life = client->life,
+                              .token = claim->token };
+
+    deliver(client->host.world, client->host.node, &news);
+}
+
+/* --- What goes to the store ------------------------------------------------------------------- */
+
+static void send_row(const struct sim_row_client *client, struct tn_rows_claim *claim,
+                     struct sim_event *event)
+{
+    struct row_slot *slot = slot_of(claim);
+
+    event->node = client->host.node->index;
+    event->incarnation = client->host.node->incarnation;
+    event->name = slot->name;
+    event->slot = (uint32_t)(slot - client->slots);
+    event->op = claim->goal == TN_ROWS_RENEW ? TN_OP_RENEW : (uint8_t)slot->request.kind;
+    event->life = client->life;
+    event->gen = slot->request.gen;
+    sim_send(client->host.world, event);
+}
+
+static void get(void *arg, struct tn_rows_claim *claim, uint64_t request)
+{
+    struct sim_event event = { .kind = SIM_EV_ROW_GET, .id = request };
+
+    send_row(arg, claim, &event);
+}
+
+static void put(void *arg, struct tn_rows_claim *claim, uint64_t request, const struct tn_row *row)
+{
+    struct sim_event event = {
+        .kind = SIM_EV_ROW_PUT, .id = request, .row = *row, .version = parse_version(claim->version)
+    };
+
+    send_row(arg, claim, &event);
+}
+
+static uint64_t nonce(void *arg)
+{
+    (void)arg;
+    return 1; /* Versions differ here without it. */
+}
+
+static const struct tn_rows_host row_host = { get, put, done, renewed, ended, nonce };
+
+/* --- The candidate's requests ----------------------------------------------------------------- */
+
+static void open_session(struct sim_world *world, struct sim_node *node,
+                         const struct tn_request *request)
+{
+    struct sim_row_client *client = client_of(world, node);
+    struct tn_secret session = sim_session_secret(node, request->life);
+    uint64_t requests = client->rows.requests; /* Late answers stay without a claim. */
+    tenure_ns ttl = request->ttl;
+    struct tn_timing timing;
+
+    if (ttl > world->store.ttl_most) {
+        sim_fired(world, SIM_FAULT_TTL_CUT);
+        ttl = world->store.ttl_most;
+    }
+    client->host = (struct sim_host) { world, node };
+    client->life = request->life;
+    memset(client->slots, 0, sizeof client->slots);
+    tn_plan_timing(&world->config.plan, ttl, &timing);
+    tn_rows_init(&client->rows, &row_host, client, &session, ttl, timing.attempt_timeout,
+                 world->config.acquire_timeout);
+    client->rows.requests = requests;
+}
+
+/* The claim of that term, or one that is not in use; NULL: too many are busy. */
+static struct row_slot *find_slot(struct sim_row_client *client, const struct sim_node *node,
+                                  uint32_t name, const struct tn_request *request)
+{
+    struct row_slot *unused = NULL;
+
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct row_slot *slot = &client->slots[i];
+        bool reads = slot->request.kind == TN_OP_READ;
+        if (slot->used && slot->name == name && slot->request.gen == request->gen &&
+            reads == (request->kind == TN_OP_READ))
+            return slot;
+        if (slot->used && slot->claim.goal == TN_ROWS_REST && !slot->claim.held &&
+            slot->claim.request == 0) {
+            tn_rows_remove(&slot->claim);
+            slot->used = false;
+        }
+        if (!slot->used && unused == NULL)
+            unused = slot;
+    }
+    if (unused != NULL) {
+        struct tn_secret term =
+            sim_term_secret(node, node->incarnation, gen_of_name(request->gen, name));
+        tn_rows_add(&client->rows, &unused->claim, &client->names[name], &term);
+        unused->used = true;
+        unused->name = name;
+    }
+    return unused;
+}
+
+static void start(struct sim_world *world, struct sim_node *node, const struct tn_request *request)
+{
+    struct sim_row_client *client = client_of(world, node);
+    uint32_t name = (uint32_t)((struct sim_seat *)(void *)request->seat - node->seats);
+    struct row_slot *slot = find_slot(client, node, name, request);
+    struct tn_op op = { .kind = request->kind, .token = request->token };
+
+    /* What is asked again while it is under way is answered once. */
+    if (slot == NULL || !tn_rows_is_free(&slot->claim))
+        return;
+    slot->request = *request;
+    slot->silent = false;
+    tn_rows_start(&slot->claim, node->clock.last, &op);
+}
+
+static void close_session(struct sim_row_client *client, tenure_ns now)
+{
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct row_slot *slot = &client->slots[i];
+        struct tn_op op = { .kind = TN_OP_RELEASE, .token = slot->claim.token };
+        if (!slot->used || !slot->claim.held || !tn_rows_is_free(&slot->claim))
+            continue;
+        slot->silent = true;
+        slot->request.kind = TN_OP_RELEASE;
+        tn_rows_start(&slot->claim, now, &op);
+    }
+}
+
+void sim_rows_request(struct sim_world *world, struct sim_node *node,
+                      const struct tn_request *request)
+{
+    struct sim_row_client *client = client_of(world, node);
+
+    if (request->kind == TN_OP_OPEN && client->life != request->life)
+        open_session(world, node, request);
+    if (request->kind == TN_OP_OPEN || request->kind == TN_OP_RENEW)
+        tn_rows_renew(&client->rows, node->clock.last, request->seq);
+    else if (request->kind == TN_OP_CLOSE)
+        close_session(client, node->clock.last);
+    else
+        start(world, node, request);
+}
+
+void sim_rows_boot(struct sim_world *world, struct sim_node *node)
+{
+    struct sim_row_client *client = client_of(world, node);
+
+    client->life = 0;
+    client->rows.claims = NULL;
+    memset(client->slots, 0, sizeof client->slots);
+    memset(client->names, 0, sizeof client->names);
+}
+
+void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event)
+{
+    struct row_slot *slot = &client_of(world, node)->slots[event->slot];
+    char version[TN_ROW_VERSION] = "";
+
+    if (!slot->used || event->life != client_of(world, node)->life)
+        return;
+    if (event->version != 0)
+        (void)snprintf(version, sizeof version, "%llu", (unsigned long long)event->version);
+    slot->epoch = event->epoch;
+    if (event->kind == SIM_EV_ROW_GOT)
+        tn_rows_got(&slot->claim, node->clock.last, event->id, &event->row, version);
+    else
+        tn_rows_put_done(&slot->claim, node->clock.last, event->id,
+                         (enum tn_rows_outcome)event->answer, version);
+}
+
+bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node,
+                       const struct tn_row *row)
+{
+    return tn_rows_whose(&client_of(world, node)->rows, row) == TN_ROWS_STRAY;
+}
+
+/* The holder was silent for long enough: to the candidate the name is free. */
+static void tell_vacated(struct sim_world *world, const struct sim_node *node, uint32_t name)
+{
+    struct sim_event news = { .kind = SIM_EV_CHANGED,
+                              .name = name,
+                              .token = client_of(world, node)->names[name].observer.token,
+                              .holder = SIM_NOBODY };
+
+    deliver(world, node, &news);
+}
+
+void sim_rows_tick(struct sim_world *world, struct sim_node *node)
+{
+    struct sim_row_client *client = client_of(world, node);
+
+    tn_rows_tick(&client->rows, node->clock.last);
+    for (uint32_t i = 0; i < world->config.names; i++)
+        if (tn_rows_name_is_vacated(&client->names[i], node->clock.last))
+            tell_vacated(world, node, i);
+}
+
+tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node *node)
+{
+    const struct sim_row_client *client = client_of(world, node);
+    tenure_ns at = tn_rows_wake_at(&client->rows);
+
+    for (uint32_t i = 0; i < world->config.names; i++)
+        if (tn_rows_name_wake_at(&client->names[i]) < at)
+            at = tn_rows_name_wake_at(&client->names[i]);
+    return at;
+}
+
+/* --- The store -------------------------------------------------------------------------------- */
+
+/* Those who watch hear of a new holder and of a vacancy, not of renewals. */
+static void push_changed(struct sim_world *world, uint32_t name)
+{
+    const struct sim_row *row = &world->store.rows[name];
+    struct sim_event push = {
+        .kind = SIM_EV_CHANGED, .name = name, .epoch = world->store.epoch[name], .row = row->row
+    };
+
+    fill_row(&row->row, row->version, &push);
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        push.node = i;
+        push.incarnation = world->nodes[i].incarnation;
+        if (world->nodes[i].up)
+            sim_send(world, &push);
+    }
+}
+
+static void write_row(struct sim_world *world, uint32_t name, const struct tn_row *next)
+{
+    struct sim_row *row = &world->store.rows[name];
+    bool news = row->row.held != next->held || !tn_secret_equal(&row->row.term, &next->term);
+
+    row->before = row->row;
+    row->version_before = row->version;
+    row->row = *next;
+    row->version = ++world->store.versions;
+    if (!next->held)
+        world->store.holder[name].node = SIM_NOBODY;
+    if (news)
+        push_changed(world, name);
+}
+
+static bool same_term(const struct sim_waiter *a, const struct sim_waiter *b)
+{
+    return a->node == b->node && a->gen == b->gen && a->incarnation == b->incarnation;
+}
+
+/* The checkers' books: who was granted what (P2), and whose term a release ended (P5). */
+static void check_put(struct sim_world *world, const struct sim_event *event)
+{
+    const struct tn_row *old = &world->store.rows[event->name].row;
+    struct sim_waiter from = sim_waiter_of(&old->session, &old->term);
+    struct sim_waiter to = sim_waiter_of(&event->row.session, &event->row.term);
+    struct sim_waiter sender = { .node = event->node,
+                                 .gen = gen_of_name(event->gen, event->name),
+                                 .incarnation = event->incarnation };
+
+    if (event->row.held)
+        sim_check_grant(world, event->name, &to, event->row.token);
+    else if (old->held && !same_term(&from, &sender) && !TN_PLANT(SHARED_IDENTITY))
+        sim_violate(world, "P5", "a release by node %u ended the term of node %u", event->node,
+                    from.node);
+}
+
+static void trace_put(struct sim_world *world, const struct sim_event *event, bool written)
+{
+    char label[16];
+
+    if (world->trace == NULL)
+        return;
+    sim_trace_label(&world->nodes[event->node], label, sizeof label);
+    sim_trace_other(world, "store", "%s writes %s %s, token %llu, if version %llu: %s", label,
+                    sim_name(event->name), event->row.held ? "held" : "free",
+                    (unsigned long long)event->row.token, (unsigned long long)event->version,
+                    written ? "written" : "conflict");
+}
+
+static void serve_put(struct sim_world *world, const struct sim_event *event,
+                      struct sim_event *reply)
+{
+    struct sim_row *row = &world->store.rows[event->name];
+    bool written = event->version == row->version || event->version == ANY_VERSION;
+
+    trace_put(world, event, written);
+    reply->kind = SIM_EV_ROW_PUT_DONE;
+    reply->answer = written ? TN_ROWS_WRITTEN : TN_ROWS_CONFLICT;
+    if (written) {
+        check_put(world, event);
+        write_row(world, event->name, &event->row);
+        reply->version = row->version;
+    } else {
+        sim_fired(world, SIM_FAULT_ROW_CONFLICT);
+    }
+}
+
+static void serve_get(struct sim_world *world, const struct sim_event *event,
+                      struct sim_event *reply)
+{
+    const struct sim_row *row = &world->store.rows[event->name];
+    bool stale = !world->healed && row->version_before != 0 && sim_chance(world, TN_PPM / 50);
+
+    if (stale)
+        sim_fired(world, SIM_FAULT_STALE_READ);
+    reply->kind = SIM_EV_ROW_GOT;
+    reply->row = stale ? row->before : row->row;
+    reply->version = stale ? row->version_before : row->version;
+}
+
+/* The word of a grant comes as late as it is still waited for, perhaps after the session was
+ * renewed; and then the new holder can write no more. */
+static void hold_back(struct sim_world *world, struct sim_event *reply)
+{
+    struct sim_node *node = &world->nodes[reply->node];
+
+    node->cut_to_until = world->now + 2 * world->config.plan.ttl;
+    reply->order = world->order + 1;
+    sim_at(world, world->now + world->config.acquire_timeout * 3 / 4, reply);
+    sim_fired(world, SIM_FAULT_LATE_GRANT);
+}
+
+void sim_rows_serve(struct sim_world *world, const struct sim_event *event)
+{
+    struct sim_event reply = *event;
+
+    reply.epoch = world->store.epoch[event->name];
+    if (event->kind == SIM_EV_ROW_PUT)
+        serve_put(world, event, &reply);
+    else
+        serve_get(world, event, &reply);
+    if (event->op == TN_OP_ACQUIRE && reply.kind == SIM_EV_ROW_PUT_DONE &&
+        reply.answer == TN_ROWS_WRITTEN && !world->healed && sim_chance(world, TN_PPM / 20))
+        hold_back(world, &reply);
+    else
+        sim_send(world, &reply);
+}
+
+/* --- Other hands on the rows ------------------------------------------------------------------ */
+
+/* Somebody rewrites a row without changing anything in it. */
+void sim_rows_touch(struct sim_world *world, uint32_t name)
+{
+    struct sim_row *row = &world->store.rows[name];
+
+    if (row->version == 0)
+        return;
+    struct tn_row same = row->row;
+    write_row(world, name, &same);
+    sim_fired(world, SIM_FAULT_ROW_TOUCHED);
+}
+
+/* A2 is broken: whoever led may go on until its own deadline, and the token starts again. */
+static void delete_row(struct sim_world *world, uint32_t name)
+{
+    struct sim_store *store = &world->store;
+    struct tn_row none = { .held = false };
+
+    write_row(world, name, &none);
+    store->rows[name].version = 0;
+    store->granted[name] = 0;
+    store->epoch[name]++;
+    sim_fired(world, SIM_FAULT_DELETE);
+}
+
+static void revoke(struct sim_world *world, uint32_t name)
+{
+    struct tn_row row = world->store.rows[name].row;
+
+    if (!row.held || row.revoked)
+        return;
+    row.revoked = true;
+    write_row(world, name, &row);
+    sim_fired(world, SIM_FAULT_REVOKE);
+}
+
+void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name, uint64_t token)
+{
+    if (kind == TN_OP_REVOKE && sim_chance(world, TN_PPM / 4)) {
+        delete_row(world, name);
+    } else if (kind == TN_OP_REVOKE) {
+        revoke(world, name);
+    } else {
+        TN_ASSERT(kind == TN_OP_RAISE);
+        for (uint32_t i = 0; i < world->config.names; i++) {
+            struct tn_row row = world->store.rows[i].row;
+            row.floor = token;
+            write_row(world, i, &row);
+        }
+    }
+}

@@ -1,0 +1,593 @@
+/* rows.c - operations as reads and conditional writes of rows; rows.h has the picture and the
+ * rules.
+ *
+ * Happy path: ACQUIRE reads the row, finds it free and writes it held; RENEW writes it again with
+ * the version that the last write returned; RELEASE writes it free the same way.
+ * What can fail: a conflict means that somebody else wrote, and the row is read and judged again;
+ * after an unknown outcome the read tells what became of the write. Every answer first updates what
+ * is known of the row, and then the goal judges it and decides about the next step. */
+#include "core/rows.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "core/plant.h"
+
+enum { TRIES = 6 }; /* Writes that may conflict before the goal counts as failed. */
+
+static void proceed(struct tn_rows_claim *claim, tenure_ns now);
+
+uint64_t tn_row_beat(const char *version)
+{
+    static const struct tn_hash_key key = { 1, 1 }; /* Nobody gains by a collision. */
+    uint64_t beat = tn_hash(key, version, strlen(version));
+
+    return beat != 0 ? beat : 1;
+}
+
+void tn_rows_init(struct tn_rows *rows, const struct tn_rows_host *host, void *arg,
+                  const struct tn_secret *session_hash, tenure_ns ttl, tenure_ns attempt_timeout,
+                  tenure_ns acquire_timeout)
+{
+    *rows = (struct tn_rows) {
+        .host = host,
+        .arg = arg,
+        .session = *session_hash,
+        .ttl = ttl,
+        .attempt_timeout = attempt_timeout,
+        .acquire_timeout = acquire_timeout,
+    };
+}
+
+void tn_rows_add(struct tn_rows *rows, struct tn_rows_claim *claim, struct tn_rows_name *name,
+                 const struct tn_secret *term_hash)
+{
+    *claim = (struct tn_rows_claim) {
+        .rows = rows, .name = name, .next = rows->claims, .give_up_at = TN_NEVER
+    };
+    if (term_hash != NULL)
+        claim->term = *term_hash;
+    if (claim->next != NULL)
+        claim->next->prev = claim;
+    rows->claims = claim;
+}
+
+/* --- Renewals --------------------------------------------------------------------------------- */
+
+static uint32_t count_held(const struct tn_rows *rows)
+{
+    uint32_t held = 0;
+
+    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
+        held += claim->held;
+    return held;
+}
+
+static bool is_covered(const struct tn_rows *rows, uint64_t number)
+{
+    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
+        if (claim->held && claim->covered < number)
+            return false;
+    return true;
+}
+
+/* Answer the renewals that have failed, and those that every row held has been written for. */
+static void answer_renewals(struct tn_rows *rows)
+{
+    uint32_t kept = 0;
+    uint32_t count = rows->renewal_count;
+    struct tn_rows_renewal all[TN_ROWS_RENEWALS];
+
+    memcpy(all, rows->renewals, sizeof all);
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].failed || is_covered(rows, all[i].number))
+            rows->host->renewed(rows->arg, all[i].seq, all[i].failed, count_held(rows));
+        else
+            rows->renewals[kept++] = all[i];
+    }
+    rows->renewal_count = kept;
+}
+
+static void fail_renewals(struct tn_rows *rows, uint64_t most)
+{
+    for (uint32_t i = 0; i < rows->renewal_count; i++)
+        if (rows->renewals[i].number <= most)
+            rows->renewals[i].failed = true;
+}
+
+static bool is_wanted(const struct tn_rows_claim *claim)
+{
+    const struct tn_rows *rows = claim->rows;
+
+    return claim->held && rows->renewal_count > 0 &&
+           claim->covered < rows->renewals[rows->renewal_count - 1].number;
+}
+
+/* The claim has nothing else to do: a renewal may be waiting for it. */
+static void rest(struct tn_rows_claim *claim, tenure_ns now)
+{
+    claim->goal = TN_ROWS_REST;
+    claim->tries = 0;
+    claim->unsettled = false;
+    answer_renewals(claim->rows);
+    if (is_wanted(claim)) {
+        claim->goal = TN_ROWS_RENEW;
+        proceed(claim, now);
+    }
+}
+
+/* The rows that could not be written cost the renewals that waited for them. */
+static void fail_renewal(struct tn_rows_claim *claim, tenure_ns now)
+{
+    if (TN_PLANT(RENEW_PARTIAL))
+        claim->covered = claim->sent_in;
+    else
+        fail_renewals(claim->rows, claim->sent_in);
+    rest(claim, now);
+}
+
+void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq)
+{
+    tn_rows_tick(rows, now);
+    if (rows->renewal_count == TN_ROWS_RENEWALS) {
+        rows->renewals[0].failed = true;
+        answer_renewals(rows);
+    }
+    rows->begun++;
+    rows->renewals[rows->renewal_count++] =
+        (struct tn_rows_renewal) { .seq = seq, .number = rows->begun };
+    for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
+        if (claim->goal == TN_ROWS_REST && is_wanted(claim)) {
+            claim->goal = TN_ROWS_RENEW;
+            proceed(claim, now);
+        }
+    }
+    answer_renewals(rows);
+}
+
+void tn_rows_remove(struct tn_rows_claim *claim)
+{
+    if (claim->next != NULL)
+        claim->next->prev = claim->prev;
+    if (claim->prev != NULL)
+        claim->prev->next = claim->next;
+    else
+        claim->rows->claims = claim->next;
+    claim->held = false;
+    answer_renewals(claim->rows);
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static void begin_request(struct tn_rows_claim *claim, tenure_ns now, bool putting)
+{
+    TN_ASSERT(claim->request == 0);
+    claim->request = ++claim->rows->requests;
+    claim->sent_in = claim->rows->begun;
+    claim->sent_at = now;
+    claim->give_up_at = now + (claim->goal == TN_ROWS_ACQUIRE ? claim->rows->acquire_timeout
+                                                              : claim->rows->attempt_timeout);
+    claim->putting = putting;
+}
+
+static void get(struct tn_rows_claim *claim, tenure_ns now)
+{
+    begin_request(claim, now, false);
+    claim->rows->host->get(claim->rows->arg, claim, claim->request);
+}
+
+static void put(struct tn_rows_claim *claim, tenure_ns now, const struct tn_row *row)
+{
+    const struct tn_rows *rows = claim->rows;
+    struct tn_row written = *row;
+
+    written.nonce = rows->host->nonce(rows->arg);
+    begin_request(claim, now, true);
+    claim->row = written;
+    rows->host->put(rows->arg, claim, claim->request, &written);
+}
+
+static bool end_request(struct tn_rows_claim *claim, uint64_t request)
+{
+    if (request == 0 || request != claim->request)
+        return false; /* Given up long ago. */
+    claim->request = 0;
+    claim->give_up_at = TN_NEVER;
+    return true;
+}
+
+/* --- Goals ------------------------------------------------------------------------------------ */
+
+static void finish(struct tn_rows_claim *claim, tenure_ns now, enum tn_answer answer)
+{
+    struct tn_rows_answer done = { .answer = answer };
+    enum tn_rows_goal goal = claim->goal;
+
+    if (goal == TN_ROWS_ACQUIRE)
+        claim->held = answer == TN_ANSWER_GRANTED && !claim->row.revoked;
+    claim->rows->host->done(claim->rows->arg, claim, goal, &done);
+    rest(claim, now);
+}
+
+static void fail(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_rows_answer done = { .failed = true, .unknown = claim->unsettled };
+
+    if (claim->goal == TN_ROWS_RENEW) {
+        fail_renewal(claim, now);
+        return;
+    }
+    claim->rows->host->done(claim->rows->arg, claim, claim->goal, &done);
+    rest(claim, now);
+}
+
+static bool is_of_session(const struct tn_rows_claim *claim)
+{
+    return claim->row.held && tn_secret_equal(&claim->row.session, &claim->rows->session);
+}
+
+static bool is_mine(const struct tn_rows_claim *claim)
+{
+    return is_of_session(claim) && tn_secret_equal(&claim->row.term, &claim->term);
+}
+
+enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_row *row)
+{
+    if (!row->held || !tn_secret_equal(&row->session, &rows->session))
+        return TN_ROWS_OTHERS;
+    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
+        if (claim->held && tn_secret_equal(&claim->term, &row->term))
+            return TN_ROWS_OURS;
+    return TN_ROWS_STRAY;
+}
+
+/* The row as this claim holds it under @token. */
+static struct tn_row held_row(const struct tn_rows_claim *claim, uint64_t token)
+{
+    const struct tn_rows *rows = claim->rows;
+
+    return (struct tn_row) { .held = true,
+                             .token = token,
+                             .floor = claim->row.floor,
+                             .ttl = rows->ttl,
+                             .session = rows->session,
+                             .term = claim->term,
+                             .label = rows->label,
+                             .label_len = rows->label_len };
+}
+
+/* Our row is there. It counts once a write of ours has succeeded that was sent after the last
+ * renewal began: a session that was renewed since has a deadline that this row does not support. */
+static void claim_row(struct tn_rows_claim *claim, tenure_ns now, bool written)
+{
+    struct tn_row row = held_row(claim, claim->row.token);
+
+    if ((written || TN_PLANT(ROW_ADOPTED)) && (claim->covered == claim->rows->begun ||
+                                               TN_PLANT(ROW_UNCOVERED) || TN_PLANT(ROW_ADOPTED))) {
+        claim->token = claim->row.token;
+        finish(claim, now, TN_ANSWER_GRANTED);
+        return;
+    }
+    put(claim, now, &row);
+}
+
+/* Nobody has it, or the holder was silent for long enough. */
+static void take(struct tn_rows_claim *claim, tenure_ns now)
+{
+    uint64_t last = claim->row.token > claim->row.floor ? claim->row.token : claim->row.floor;
+
+    if (last == UINT64_MAX) { /* Out of tokens: P9, stall rather than repeat one. */
+        finish(claim, now, TN_ANSWER_FULL);
+        return;
+    }
+    struct tn_row row = held_row(claim, last + 1);
+    put(claim, now, &row);
+}
+
+/* Granted and revoked before anybody heard of it. Told in that order, the application never leads,
+ * and gives it back. */
+static void hand_over_revoked(struct tn_rows_claim *claim, tenure_ns now)
+{
+    claim->token = claim->row.token;
+    claim->rows->host->ended(claim->rows->arg, claim);
+    finish(claim, now, TN_ANSWER_GRANTED);
+}
+
+static void judge_acquire(struct tn_rows_claim *claim, tenure_ns now, bool written)
+{
+    const struct tn_row *row = &claim->row;
+    enum tn_rows_whose whose = tn_rows_whose(claim->rows, row);
+    bool silent = whose == TN_ROWS_OTHERS && tn_observer_vacant(&claim->name->observer, now);
+
+    if (is_mine(claim) && !row->revoked)
+        claim_row(claim, now, written);
+    else if (is_mine(claim) && whose == TN_ROWS_STRAY)
+        hand_over_revoked(claim, now);
+    else if (!row->held && row->token > 0 && tn_secret_equal(&row->term, &claim->term))
+        finish(claim, now, TN_ANSWER_STALE); /* Delayed: this term is over. */
+    else if (!row->held || silent || whose == TN_ROWS_STRAY)
+        take(claim, now);
+    else
+        finish(claim, now, TN_ANSWER_HELD);
+}
+
+/* P5: exactly this session, term and token. The row stays, and with it the token. */
+static void judge_release(struct tn_rows_claim *claim, tenure_ns now)
+{
+    const struct tn_row *row = &claim->row;
+    bool any = claim->token == 0;
+
+    if (is_mine(claim) && (any || row->token == claim->token)) {
+        struct tn_row next = { .token = TN_PLANT(ROW_REMOVED) ? 0 : row->token,
+                               .floor = row->floor,
+                               .term = row->term };
+        put(claim, now, &next);
+    } else if (any) {
+        finish(claim, now, TN_ANSWER_RELEASED);
+    } else if (row->token != claim->token && !TN_PLANT(ROW_REMOVED)) {
+        finish(claim, now, TN_ANSWER_STALE);
+    } else if (!row->held && tn_secret_equal(&row->term, &claim->term)) {
+        finish(claim, now, TN_ANSWER_RELEASED); /* By this write, or by one before it. */
+    } else {
+        finish(claim, now, row->held ? TN_ANSWER_DENIED : TN_ANSWER_STALE);
+    }
+}
+
+/* The row cannot support the session any longer than it has so far. */
+static void end_term(struct tn_rows_claim *claim, tenure_ns now)
+{
+    claim->held = false;
+    claim->rows->host->ended(claim->rows->arg, claim);
+    rest(claim, now);
+}
+
+static void judge_renewal(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_row row = held_row(claim, claim->row.token);
+
+    if (!is_mine(claim) || claim->row.revoked)
+        end_term(claim, now);
+    else if (is_wanted(claim))
+        put(claim, now, &row);
+    else
+        rest(claim, now);
+}
+
+/* The holder's next renewal conflicts and finds the mark; others wait for a TTL from this write,
+ * which is a change to every observer. */
+static void judge_revoke(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_row row = claim->row;
+
+    if (!row.held || (claim->token != 0 && claim->token != row.token)) {
+        finish(claim, now, TN_ANSWER_STALE);
+    } else if (row.revoked) {
+        finish(claim, now, TN_ANSWER_OK);
+    } else {
+        row.revoked = true;
+        put(claim, now, &row);
+    }
+}
+
+static void judge_read(struct tn_rows_claim *claim, tenure_ns now)
+{
+    enum tn_rows_whose whose = tn_rows_whose(claim->rows, &claim->row);
+    bool silent = whose == TN_ROWS_OTHERS && tn_observer_vacant(&claim->name->observer, now);
+
+    if (whose == TN_ROWS_STRAY)
+        fail(claim, now);
+    else
+        finish(claim, now, claim->row.held && !silent ? TN_ANSWER_HELD : TN_ANSWER_FREE);
+}
+
+/* What is known of the row decides about the next step. @written: it is what we wrote ourselves. */
+static void judge(struct tn_rows_claim *claim, tenure_ns now, bool written)
+{
+    switch (claim->goal) {
+    case TN_ROWS_ACQUIRE:
+        judge_acquire(claim, now, written);
+        break;
+    case TN_ROWS_RELEASE:
+        judge_release(claim, now);
+        break;
+    case TN_ROWS_RENEW:
+        judge_renewal(claim, now);
+        break;
+    case TN_ROWS_REVOKE:
+        judge_revoke(claim, now);
+        break;
+    case TN_ROWS_READ:
+        judge_read(claim, now);
+        break;
+    case TN_ROWS_REST:
+        break;
+    }
+}
+
+static void proceed(struct tn_rows_claim *claim, tenure_ns now)
+{
+    if (claim->request != 0)
+        return; /* Its answer comes first. */
+    if (claim->known)
+        judge(claim, now, false);
+    else
+        get(claim, now);
+}
+
+bool tn_rows_is_free(const struct tn_rows_claim *claim)
+{
+    return claim->goal == TN_ROWS_REST || claim->goal == TN_ROWS_RENEW;
+}
+
+void tn_rows_start(struct tn_rows_claim *claim, tenure_ns now, const struct tn_op *op)
+{
+    static const enum tn_rows_goal goals[] = { [TN_OP_ACQUIRE] = TN_ROWS_ACQUIRE,
+                                               [TN_OP_RELEASE] = TN_ROWS_RELEASE,
+                                               [TN_OP_READ] = TN_ROWS_READ,
+                                               [TN_OP_REVOKE] = TN_ROWS_REVOKE };
+
+    TN_ASSERT(tn_rows_is_free(claim));
+    TN_ASSERT(op->kind >= TN_OP_ACQUIRE && op->kind <= TN_OP_REVOKE);
+    claim->goal = goals[op->kind];
+    claim->tries = 0;
+    claim->token = op->token;
+    if (claim->goal == TN_ROWS_RELEASE) {
+        claim->held = false; /* No renewal waits for a row on its way out. */
+        answer_renewals(claim->rows);
+    } else if (claim->request == 0) {
+        claim->known = false; /* What others may have written counts. */
+    }
+    proceed(claim, now);
+}
+
+/* --- The engine's answers --------------------------------------------------------------------- */
+
+static void set_version(struct tn_rows_claim *claim, const char *version)
+{
+    size_t len = strlen(version);
+
+    TN_ASSERT(len < sizeof claim->version);
+    memcpy(claim->version, version, len + 1);
+    claim->known = true;
+}
+
+/* Another process's row: its silence begins, goes on, or is over. */
+static void observe(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_rows_name *name = claim->name;
+    struct tn_observer before = name->observer;
+    const struct tn_row *row = &claim->row;
+    bool others = row->held && tn_rows_whose(claim->rows, row) == TN_ROWS_OTHERS;
+
+    if (TN_PLANT(BLIND_TAKEOVER) && others && tn_observer_vacant(&before, now))
+        return;
+    tn_observer_saw(&name->observer, claim->sent_at, now, others, row->token,
+                    tn_row_beat(claim->version), TN_PLANT(OWN_TTL) ? claim->rows->ttl : row->ttl);
+    if (!name->observer.watching || name->observer.since != before.since || !before.watching)
+        name->told = false;
+}
+
+void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
+                 const struct tn_row *row, const char *version)
+{
+    if (!end_request(claim, request))
+        return;
+    claim->row = *row;
+    set_version(claim, version);
+    observe(claim, now);
+    judge(claim, now, false);
+    claim->row.label = NULL; /* It was lent for this call. */
+    claim->row.label_len = 0;
+}
+
+void tn_rows_get_failed(struct tn_rows_claim *claim, tenure_ns now, uint64_t request)
+{
+    if (!end_request(claim, request))
+        return;
+    claim->known = false;
+    if (claim->goal != TN_ROWS_REST)
+        fail(claim, now);
+}
+
+/* A write did not go through, or nobody knows: the row has to be read. */
+static void look_again(struct tn_rows_claim *claim, tenure_ns now)
+{
+    claim->known = false;
+    if (claim->goal == TN_ROWS_REST)
+        return;
+    if (++claim->tries >= TRIES)
+        fail(claim, now);
+    else
+        proceed(claim, now);
+}
+
+/* What the plants do instead of looking: once more, whatever the version is by now. */
+static void write_blindly(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_row row = claim->row;
+
+    set_version(claim, "*");
+    put(claim, now, &row);
+}
+
+void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
+                      enum tn_rows_outcome outcome, const char *version)
+{
+    bool releasing = claim->goal == TN_ROWS_RELEASE;
+
+    if (!end_request(claim, request))
+        return;
+    if (outcome == TN_ROWS_UNKNOWN && TN_PLANT(UNKNOWN_IS_WRITTEN)) {
+        outcome = TN_ROWS_WRITTEN;
+        version = "?";
+    }
+    if ((outcome == TN_ROWS_UNKNOWN && TN_PLANT(PUT_BLIND) && claim->goal != TN_ROWS_REST) ||
+        (outcome == TN_ROWS_CONFLICT && TN_PLANT(RELEASE_BLIND) && releasing && !claim->row.held)) {
+        write_blindly(claim, now);
+        return;
+    }
+    switch (outcome) {
+    case TN_ROWS_WRITTEN:
+        set_version(claim, version);
+        claim->covered = claim->sent_in;
+        tn_observer_init(&claim->name->observer);
+        answer_renewals(claim->rows);
+        judge(claim, now, true);
+        break;
+    case TN_ROWS_CONFLICT:
+        look_again(claim, now);
+        break;
+    case TN_ROWS_FAILED:
+        claim->known = false;
+        if (claim->goal != TN_ROWS_REST)
+            fail(claim, now);
+        break;
+    case TN_ROWS_UNKNOWN:
+        claim->unsettled = true;
+        if (claim->goal == TN_ROWS_RENEW) {
+            claim->known = false;
+            fail_renewal(claim, now);
+        } else {
+            look_again(claim, now);
+        }
+        break;
+    }
+}
+
+/* --- Time ------------------------------------------------------------------------------------- */
+
+void tn_rows_tick(struct tn_rows *rows, tenure_ns now)
+{
+    for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
+        if (claim->give_up_at > now)
+            continue;
+        if (claim->putting)
+            tn_rows_put_done(claim, now, claim->request, TN_ROWS_UNKNOWN, "");
+        else
+            tn_rows_get_failed(claim, now, claim->request);
+    }
+}
+
+tenure_ns tn_rows_wake_at(const struct tn_rows *rows)
+{
+    tenure_ns at = TN_NEVER;
+
+    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
+        if (claim->give_up_at < at)
+            at = claim->give_up_at;
+    return at;
+}
+
+tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name)
+{
+    return name->told ? TN_NEVER : tn_observer_wake_at(&name->observer);
+}
+
+bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now)
+{
+    bool vacated = !name->told && tn_observer_vacant(&name->observer, now);
+
+    name->told = name->told || vacated;
+    return vacated;
+}

@@ -1,0 +1,195 @@
+/* rows.h - the recipe for engines that keep versioned rows and nothing else.
+ *
+ * Such an engine (Kubernetes Leases, DynamoDB, S3) reads a row, and writes it if its version is
+ * still the one that was read. It has no sessions and expires nothing. This file turns the
+ * operations of a store into such reads and writes, and decides what their outcomes mean:
+ *
+ *   acquire, release   +---------------------+  get(name)
+ *   renew, revoke ---> | tn_rows, one session| ----------------->  engine
+ *   read               | tn_rows_claim, each | <-----------------  got(row, version)
+ *   done, renewed <--- | a term on one name  |  put(row, if version)
+ *   ended              +---------------------+ <-----------------  written, conflict, or unknown
+ *
+ * Rules that peers broke, each with a plant of its own (plant.h):
+ * - A grant rests on a write of this process, never on a read: a row that an earlier write with an
+ *   unknown outcome left behind is written again before it counts.
+ * - A renewal of the session is one write to each row held, all sent after the renewal began. A row
+ *   that joins later is written again first, because no observer has seen it change since.
+ * - A write whose outcome is unknown is settled by a read, never by repeating it blindly.
+ * - A release writes a free row and keeps it: the token counts on from there.
+ * - A holder that is silent for its own TTL is over, counted by the taker's clock from after the
+ *   read that first showed its row as it is (observer.h). No clock is compared with another's.
+ *
+ * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock;
+ * the host's functions are called from within these calls and must not call back. */
+#ifndef TN_CORE_ROWS_H
+#define TN_CORE_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/secret.h"
+#include "base/time.h"
+#include "core/lease_table.h"
+#include "core/observer.h"
+
+enum {
+    TN_ROW_VERSION = 64,  /* Room for a version's text, the zero behind it included. */
+    TN_ROWS_RENEWALS = 8, /* Renewals that may wait at once: as many as a session's attempts. */
+};
+
+/* What is on record of a name, whatever the engine's own layout is. */
+struct tn_row {
+    bool held;
+    bool revoked;             /* Held, and an operator asks for it back. */
+    uint64_t token;           /* Of the term or, when free, of the last one; 0: there was none. */
+    uint64_t floor;           /* No grant at or below it; an operator's, or the engine's. */
+    tenure_ns ttl;            /* Of the holder's session. */
+    struct tn_secret session; /* Hashes of the holder's secrets; zero: not a client of ours. The */
+    struct tn_secret term;    /* term's stays on the free row, to recognise a repeated release. */
+    uint64_t nonce;           /* New in every write, so that no two rows are equal. */
+    const char *label;        /* Borrowed for the call; NULL: none. */
+    uint32_t label_len;
+};
+
+enum tn_rows_goal {
+    TN_ROWS_REST, /* Nothing to do. */
+    TN_ROWS_READ,
+    TN_ROWS_ACQUIRE,
+    TN_ROWS_RENEW,
+    TN_ROWS_RELEASE,
+    TN_ROWS_REVOKE,
+};
+
+/* How a write ended. */
+enum tn_rows_outcome {
+    TN_ROWS_WRITTEN,
+    TN_ROWS_CONFLICT, /* The version was another one; nothing was written. */
+    TN_ROWS_FAILED,   /* Not written, and never will be. */
+    TN_ROWS_UNKNOWN,  /* Written, or not, or not yet. */
+};
+
+struct tn_rows;
+
+/* What this process knows of one name; shared by all its claims on it. */
+struct tn_rows_name {
+    struct tn_observer observer; /* Of a holder that is not this process. */
+    bool told;                   /* That it is silent. */
+};
+
+/* One term on one name; the caller's, usually the first member of something larger. */
+struct tn_rows_claim {
+    struct tn_rows *rows;
+    struct tn_rows_name *name;
+    struct tn_rows_claim *next, *prev; /* Among those of the session. */
+    struct tn_secret term;             /* The hash. */
+    enum tn_rows_goal goal;
+    bool held;                    /* Granted, and not known to be over. */
+    bool known;                   /* @row and @version are what the engine said last. */
+    bool putting;                 /* What is under way is a write. */
+    bool unsettled;               /* A write of this goal may still arrive. */
+    uint64_t token;               /* Of the term; RELEASE, REVOKE: as asked. */
+    struct tn_row row;            /* As last seen or written. */
+    char version[TN_ROW_VERSION]; /* Empty: there is no row. */
+    uint64_t covered;             /* Renewals begun when the last successful write was sent. */
+    uint64_t sent_in;             /* The same of the request under way. */
+    uint64_t request;             /* Number of the request under way; 0: none. */
+    tenure_ns sent_at;            /* Of that request. */
+    tenure_ns give_up_at;
+    uint32_t tries;
+};
+
+/* The end of a goal. The row is the claim's. */
+struct tn_rows_answer {
+    bool failed;  /* No answer: the engine could not be asked, */
+    bool unknown; /* and something may have been written all the same. */
+    enum tn_answer answer;
+};
+
+struct tn_rows_host {
+    /* Read the row; answer with tn_rows_got or tn_rows_get_failed and the same @request. */
+    void (*get)(void *arg, struct tn_rows_claim *claim, uint64_t request);
+    /* Write @row if the version is still claim->version (empty: if there is none); answer with
+     * tn_rows_put_done. */
+    void (*put)(void *arg, struct tn_rows_claim *claim, uint64_t request, const struct tn_row *row);
+    /* ACQUIRE, RELEASE, READ or REVOKE has ended. */
+    void (*done)(void *arg, struct tn_rows_claim *claim, enum tn_rows_goal goal,
+                 const struct tn_rows_answer *answer);
+    /* Renewal @seq has ended; @held: as in struct tn_result. */
+    void (*renewed)(void *arg, uint64_t seq, bool failed, uint32_t held);
+    /* A term that was held is over: revoked, taken over, or deleted. Comes before the renewal that
+     * found out is answered. */
+    void (*ended)(void *arg, struct tn_rows_claim *claim);
+    uint64_t (*nonce)(void *arg);
+};
+
+struct tn_rows_renewal {
+    uint64_t seq;
+    uint64_t number; /* Among the renewals begun. */
+    bool failed;
+};
+
+/* One session of this process. */
+struct tn_rows {
+    const struct tn_rows_host *host;
+    void *arg;
+    struct tn_secret session; /* The hash. */
+    tenure_ns ttl;
+    const char *label;
+    uint32_t label_len;
+    /* A request without an answer has an unknown outcome after this; one of an ACQUIRE, which no
+     * deadline waits for, may take longer. */
+    tenure_ns attempt_timeout, acquire_timeout;
+    struct tn_rows_claim *claims;
+    uint64_t begun;    /* Renewals so far. */
+    uint64_t requests; /* Numbers given out. */
+    uint32_t renewal_count;
+    struct tn_rows_renewal renewals[TN_ROWS_RENEWALS]; /* Oldest first. */
+};
+
+/* @host and the label are borrowed for the session's life. */
+void tn_rows_init(struct tn_rows *rows, const struct tn_rows_host *host, void *arg,
+                  const struct tn_secret *session_hash, tenure_ns ttl, tenure_ns attempt_timeout,
+                  tenure_ns acquire_timeout);
+
+/* @name is borrowed for the claim's life; zeroed, it knows nothing yet. @term_hash NULL: a claim
+ * that only reads or revokes. */
+void tn_rows_add(struct tn_rows *rows, struct tn_rows_claim *claim, struct tn_rows_name *name,
+                 const struct tn_secret *term_hash);
+/* Forget it, whatever it is doing; answers that still come for it must not be passed on. */
+void tn_rows_remove(struct tn_rows_claim *claim);
+
+/* Begin one goal; the claim must be at rest or renewing (tn_rows_is_free). @op is as for the lease
+ * table: ACQUIRE, RELEASE, READ or REVOKE. */
+void tn_rows_start(struct tn_rows_claim *claim, tenure_ns now, const struct tn_op *op);
+bool tn_rows_is_free(const struct tn_rows_claim *claim);
+
+/* Whose term a row shows. A stray is of this session, and no claim holds it: a write whose outcome
+ * is unknown left it behind. No renewal covers it and the application never heard of it, so it is
+ * told to nobody, neither as its own nor as another's. */
+enum tn_rows_whose { TN_ROWS_OTHERS, TN_ROWS_OURS, TN_ROWS_STRAY };
+enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_row *row);
+
+/* Write every row held; answered by renewed(@seq), at once if none is. */
+void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq);
+
+/* The engine's answers. */
+void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
+                 const struct tn_row *row, const char *version);
+void tn_rows_get_failed(struct tn_rows_claim *claim, tenure_ns now, uint64_t request);
+void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
+                      enum tn_rows_outcome outcome, const char *version);
+
+/* Time has passed: give up requests without an answer. */
+void tn_rows_tick(struct tn_rows *rows, tenure_ns now);
+tenure_ns tn_rows_wake_at(const struct tn_rows *rows);
+
+/* When the holder last seen is to be taken for gone, unless something changes; and, once for each
+ * silence, that it is. Whoever waits may ask for the name then. */
+tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name);
+bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now);
+
+/* What an observer compares: differs whenever the version does. */
+uint64_t tn_row_beat(const char *version);
+
+#endif

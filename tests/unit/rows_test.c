@@ -1,0 +1,573 @@
+/* rows_test.c - the recipe for engines of rows, against an engine that the test plays by hand. */
+#include "tests/harness/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/rows.h"
+
+#define TTL TN_SEC(6)
+#define ATTEMPT TN_MS(500)
+
+/* The engine: one row, and what the recipe asked last. */
+static struct {
+    struct tn_row row, asked;
+    char version[TN_ROW_VERSION];
+    unsigned versions, gets, puts, ends;
+    uint64_t request;
+    bool putting;
+} engine;
+
+/* What the recipe answered last. */
+static struct {
+    unsigned dones, renewals;
+    struct tn_rows_answer answer;
+    enum tn_rows_goal goal;
+    uint64_t seq;
+    bool failed;
+    uint32_t held;
+} told;
+
+static struct tn_rows rows;
+static struct tn_rows_name name;
+static struct tn_rows_claim claim;
+
+static void get(void *arg, struct tn_rows_claim *of, uint64_t request)
+{
+    (void)arg;
+    (void)of;
+    engine.gets++;
+    engine.request = request;
+    engine.putting = false;
+}
+
+static void put(void *arg, struct tn_rows_claim *of, uint64_t request, const struct tn_row *row)
+{
+    (void)arg;
+    (void)of;
+    engine.puts++;
+    engine.request = request;
+    engine.asked = *row;
+    engine.putting = true;
+}
+
+static void done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal goal,
+                 const struct tn_rows_answer *answer)
+{
+    (void)arg;
+    (void)of;
+    told.dones++;
+    told.goal = goal;
+    told.answer = *answer;
+}
+
+static void renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
+{
+    (void)arg;
+    told.renewals++;
+    told.seq = seq;
+    told.failed = failed;
+    told.held = held;
+}
+
+static void ended(void *arg, struct tn_rows_claim *of)
+{
+    (void)arg;
+    (void)of;
+    engine.ends++;
+}
+
+static uint64_t nonce(void *arg)
+{
+    (void)arg;
+    return engine.puts + 1;
+}
+
+static const struct tn_rows_host host = { get, put, done, renewed, ended, nonce };
+
+static struct tn_secret secret(uint8_t byte)
+{
+    struct tn_secret made;
+
+    memset(&made, byte, sizeof made);
+    return made;
+}
+
+static void begin(void)
+{
+    struct tn_secret session = secret(1);
+    struct tn_secret term = secret(2);
+
+    memset(&engine, 0, sizeof engine);
+    memset(&told, 0, sizeof told);
+    memset(&name, 0, sizeof name);
+    tn_rows_init(&rows, &host, NULL, &session, TTL, ATTEMPT, ATTEMPT);
+    tn_rows_add(&rows, &claim, &name, &term);
+}
+
+/* Somebody writes the row. */
+static void write_row(const struct tn_row *row)
+{
+    engine.row = *row;
+    (void)snprintf(engine.version, sizeof engine.version, "%u", ++engine.versions);
+}
+
+static void write_of_another(uint64_t token)
+{
+    struct tn_row row = {
+        .held = true, .token = token, .ttl = TTL, .session = secret(7), .term = secret(8)
+    };
+    write_row(&row);
+}
+
+static void answer_get(struct tn_rows_claim *of, tenure_ns now)
+{
+    CHECK(!engine.putting);
+    tn_rows_got(of, now, engine.request, &engine.row, engine.version);
+}
+
+static void answer_put(struct tn_rows_claim *of, tenure_ns now, enum tn_rows_outcome outcome)
+{
+    CHECK(engine.putting);
+    if (outcome == TN_ROWS_WRITTEN)
+        write_row(&engine.asked);
+    tn_rows_put_done(of, now, engine.request, outcome, engine.version);
+}
+
+static void ask(tenure_ns now, enum tn_op_kind kind, uint64_t token)
+{
+    struct tn_op op = { .kind = kind, .token = token };
+
+    tn_rows_start(&claim, now, &op);
+}
+
+static void check_told(enum tn_answer answer)
+{
+    CHECK_EQ_U64(told.dones, 1);
+    CHECK(!told.answer.failed);
+    CHECK_EQ_I64(told.answer.answer, answer);
+    told.dones = 0;
+}
+
+static void check_failed(bool unknown)
+{
+    CHECK_EQ_U64(told.dones, 1);
+    CHECK(told.answer.failed);
+    CHECK_EQ_I64(told.answer.unknown, unknown);
+    told.dones = 0;
+}
+
+static void acquire(tenure_ns now)
+{
+    ask(now, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, now);
+    answer_put(&claim, now, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_GRANTED);
+}
+
+TEST(a_name_without_a_row_is_granted_with_the_first_token)
+{
+    begin();
+    acquire(0);
+    CHECK(engine.row.held);
+    CHECK_EQ_U64(engine.row.token, 1);
+    CHECK_EQ_I64(engine.row.ttl, TTL);
+    CHECK_EQ_U64(claim.token, 1);
+    CHECK_EQ_I64(tn_rows_whose(&rows, &engine.row), TN_ROWS_OURS);
+}
+
+TEST(a_grant_is_above_the_floor)
+{
+    struct tn_row row = { .token = 3, .floor = 40 };
+
+    begin();
+    write_row(&row);
+    acquire(0);
+    CHECK_EQ_U64(engine.row.token, 41);
+    CHECK_EQ_U64(engine.row.floor, 40);
+}
+
+TEST(there_is_no_grant_beyond_the_last_token)
+{
+    struct tn_row row = { .token = UINT64_MAX };
+
+    begin();
+    write_row(&row);
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_FULL);
+    CHECK_EQ_U64(engine.puts, 0);
+}
+
+TEST(a_holder_is_waited_for_until_it_was_silent_for_its_own_ttl)
+{
+    begin();
+    write_of_another(5);
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, TN_SEC(1));
+    check_told(TN_ANSWER_HELD);
+    CHECK_EQ_I64(tn_rows_name_wake_at(&name), TN_SEC(1) + TTL);
+    CHECK(!tn_rows_name_is_vacated(&name, TN_SEC(1) + TTL - 1));
+    CHECK(tn_rows_name_is_vacated(&name, TN_SEC(1) + TTL));
+    CHECK(!tn_rows_name_is_vacated(&name, TN_SEC(1) + TTL)); /* Told once. */
+    CHECK_EQ_I64(tn_rows_name_wake_at(&name), TN_NEVER);
+    acquire(TN_SEC(1) + TTL);
+    CHECK_EQ_U64(engine.row.token, 6);
+}
+
+TEST(a_row_that_changed_is_observed_anew)
+{
+    begin();
+    write_of_another(5);
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_HELD);
+    CHECK(tn_rows_name_is_vacated(&name, TTL));
+    write_of_another(5); /* It renewed after all. */
+    ask(TTL, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, TTL);
+    check_told(TN_ANSWER_HELD);
+    CHECK_EQ_I64(tn_rows_name_wake_at(&name), 2 * TTL);
+}
+
+TEST(a_read_tells_of_a_silent_holder_as_free)
+{
+    begin();
+    write_of_another(5);
+    ask(0, TN_OP_READ, 0);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_HELD);
+    ask(TTL, TN_OP_READ, 0);
+    answer_get(&claim, TTL);
+    check_told(TN_ANSWER_FREE);
+}
+
+TEST(a_conflict_is_judged_by_another_read)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    write_of_another(1);
+    answer_put(&claim, 0, TN_ROWS_CONFLICT);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_HELD);
+    CHECK(!claim.held);
+}
+
+TEST(conflicts_without_end_fail)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    for (unsigned i = 0; i < 20 && told.dones == 0; i++) {
+        answer_get(&claim, 0);
+        answer_put(&claim, 0, TN_ROWS_CONFLICT);
+    }
+    check_failed(false);
+}
+
+/* The write went through, and no answer came: the row has to be written again before it counts. */
+TEST(a_row_left_by_an_unknown_write_is_written_again_before_it_is_granted)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    write_row(&engine.asked);
+    CHECK_EQ_I64(tn_rows_whose(&rows, &engine.row), TN_ROWS_STRAY);
+    tn_rows_tick(&rows, ATTEMPT);
+    answer_get(&claim, ATTEMPT);
+    CHECK_EQ_U64(told.dones, 0);
+    answer_put(&claim, ATTEMPT, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(engine.row.token, 1);
+}
+
+TEST(a_late_answer_to_a_request_given_up_counts_for_nothing)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    uint64_t late = engine.request;
+    tn_rows_tick(&rows, ATTEMPT);
+    tn_rows_put_done(&claim, ATTEMPT, late, TN_ROWS_WRITTEN, "99");
+    CHECK_EQ_U64(told.dones, 0);
+    CHECK(!engine.putting); /* It reads. */
+}
+
+TEST(without_an_answer_the_outcome_of_an_acquire_is_unknown)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    answer_put(&claim, 0, TN_ROWS_UNKNOWN);
+    tn_rows_get_failed(&claim, 0, engine.request);
+    check_failed(true);
+    ask(1, TN_OP_ACQUIRE, 0);
+    tn_rows_get_failed(&claim, 1, engine.request);
+    check_failed(false);
+    ask(2, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 2);
+    answer_put(&claim, 2, TN_ROWS_FAILED);
+    check_failed(false);
+}
+
+/* The session was renewed while the write was under way: the row must change once more. */
+TEST(a_grant_that_a_renewal_overtook_is_written_again)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    tn_rows_renew(&rows, TN_MS(1), 7);
+    CHECK_EQ_U64(told.renewals, 1); /* Nothing is held yet. */
+    answer_put(&claim, TN_MS(2), TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(told.dones, 0);
+    answer_put(&claim, TN_MS(3), TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_GRANTED);
+}
+
+TEST(a_renewal_writes_every_row_held)
+{
+    struct tn_rows_name other_name = { .told = false };
+    struct tn_rows_claim other;
+    struct tn_secret term = secret(3);
+    struct tn_op op = { .kind = TN_OP_ACQUIRE };
+
+    begin();
+    acquire(0);
+    uint64_t token = engine.row.token;
+    tn_rows_add(&rows, &other, &other_name, &term);
+    engine.version[0] = '\0';
+    engine.row = (struct tn_row) { .held = false };
+    tn_rows_start(&other, 0, &op);
+    answer_get(&other, 0);
+    answer_put(&other, 0, TN_ROWS_WRITTEN);
+    told.dones = 0;
+    tn_rows_renew(&rows, 1, 3);
+    CHECK_EQ_U64(engine.puts, 4);
+    CHECK_EQ_U64(told.renewals, 0);
+    answer_put(&claim, 2, TN_ROWS_WRITTEN); /* The newest asked, of the first claim. */
+    CHECK_EQ_U64(told.renewals, 0);
+    CHECK_EQ_U64(token, claim.row.token);
+    tn_rows_put_done(&other, 2, other.request, TN_ROWS_UNKNOWN, "");
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK(told.failed); /* One row is enough to fail it. */
+    CHECK_EQ_U64(told.seq, 3);
+    CHECK_EQ_U64(told.held, 2);
+    tn_rows_remove(&other);
+}
+
+TEST(a_renewal_that_begins_later_does_not_fail_with_an_earlier_write)
+{
+    begin();
+    acquire(0);
+    tn_rows_renew(&rows, 0, 1);
+    tn_rows_renew(&rows, ATTEMPT / 2, 2);
+    tn_rows_tick(&rows, ATTEMPT);
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK_EQ_U64(told.seq, 1);
+    CHECK(told.failed);
+    answer_get(&claim, ATTEMPT);
+    answer_put(&claim, ATTEMPT, TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(told.renewals, 2);
+    CHECK_EQ_U64(told.seq, 2);
+    CHECK(!told.failed);
+}
+
+TEST(a_write_sent_before_a_renewal_does_not_answer_it)
+{
+    begin();
+    acquire(0);
+    tn_rows_renew(&rows, 0, 1);
+    tn_rows_renew(&rows, 1, 2);
+    answer_put(&claim, 2, TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK_EQ_U64(told.seq, 1);
+    answer_put(&claim, 3, TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(told.renewals, 2);
+    CHECK_EQ_U64(told.seq, 2);
+}
+
+TEST(the_oldest_of_too_many_renewals_fails)
+{
+    begin();
+    acquire(0);
+    for (uint64_t seq = 1; seq <= TN_ROWS_RENEWALS; seq++)
+        tn_rows_renew(&rows, 0, seq);
+    CHECK_EQ_U64(told.renewals, 0);
+    tn_rows_renew(&rows, 0, 99);
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK_EQ_U64(told.seq, 1);
+    CHECK(told.failed);
+}
+
+TEST(a_renewal_finds_a_row_that_somebody_touched_and_keeps_it)
+{
+    begin();
+    acquire(0);
+    struct tn_row same = engine.row;
+    write_row(&same);
+    tn_rows_renew(&rows, 1, 1);
+    answer_put(&claim, 1, TN_ROWS_CONFLICT);
+    answer_get(&claim, 1);
+    answer_put(&claim, 1, TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK(!told.failed);
+    CHECK_EQ_U64(engine.ends, 0);
+}
+
+TEST(a_renewal_that_finds_another_holder_ends_the_term_first)
+{
+    begin();
+    acquire(0);
+    write_of_another(2);
+    tn_rows_renew(&rows, 1, 1);
+    answer_put(&claim, 1, TN_ROWS_CONFLICT);
+    answer_get(&claim, 1);
+    CHECK_EQ_U64(engine.ends, 1);
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK(!told.failed);
+    CHECK_EQ_U64(told.held, 0);
+}
+
+TEST(a_revoked_row_ends_the_term_at_its_next_renewal)
+{
+    struct tn_rows_claim operator;
+    struct tn_op op = { .kind = TN_OP_REVOKE, .token = 1 };
+
+    begin();
+    acquire(0);
+    tn_rows_add(&rows, &operator, & name, NULL);
+    tn_rows_start(&operator, 0, &op);
+    answer_get(&operator, 0);
+    answer_put(&operator, 0, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_OK);
+    CHECK(engine.row.revoked);
+    tn_rows_start(&operator, 0, &op); /* Once more. */
+    answer_get(&operator, 0);
+    check_told(TN_ANSWER_OK);
+    op.token = 9;
+    tn_rows_start(&operator, 0, &op);
+    answer_get(&operator, 0);
+    check_told(TN_ANSWER_STALE);
+    tn_rows_renew(&rows, 1, 1);
+    answer_put(&claim, 1, TN_ROWS_CONFLICT);
+    answer_get(&claim, 1);
+    CHECK_EQ_U64(engine.ends, 1);
+    ask(2, TN_OP_RELEASE, 1);
+    answer_put(&claim, 2, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_RELEASED);
+    CHECK_EQ_U64(engine.row.token, 1);
+}
+
+TEST(a_grant_revoked_before_it_was_heard_of_is_told_revoked_first)
+{
+    begin();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    struct tn_row row = engine.asked;
+    row.revoked = true;
+    write_row(&row);
+    answer_put(&claim, 0, TN_ROWS_UNKNOWN);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(engine.ends, 1);
+    CHECK(!claim.held); /* No renewal writes it. */
+}
+
+TEST(a_release_writes_a_free_row_with_the_same_token)
+{
+    begin();
+    acquire(0);
+    ask(1, TN_OP_RELEASE, 1);
+    CHECK(engine.putting); /* One write: nothing has to be read first. */
+    answer_put(&claim, 1, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_RELEASED);
+    CHECK(!engine.row.held);
+    CHECK_EQ_U64(engine.row.token, 1);
+    ask(2, TN_OP_RELEASE, 1); /* Said again. */
+    check_told(TN_ANSWER_RELEASED);
+    ask(3, TN_OP_ACQUIRE, 0); /* Late: this term is over. */
+    answer_get(&claim, 3);
+    check_told(TN_ANSWER_STALE);
+}
+
+TEST(a_release_needs_the_term_and_the_token)
+{
+    begin();
+    write_of_another(4);
+    ask(0, TN_OP_RELEASE, 4);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_DENIED);
+    ask(0, TN_OP_RELEASE, 3);
+    check_told(TN_ANSWER_STALE);
+    ask(0, TN_OP_RELEASE, 0);
+    check_told(TN_ANSWER_RELEASED); /* It has nothing. */
+    CHECK_EQ_U64(engine.puts, 0);
+    struct tn_row row = { .token = 4, .term = secret(8) };
+    write_row(&row);
+    claim.known = false;
+    ask(0, TN_OP_RELEASE, 4);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_STALE);
+}
+
+TEST(a_release_that_conflicts_leaves_the_successor_alone)
+{
+    begin();
+    acquire(0);
+    write_of_another(2);
+    ask(1, TN_OP_RELEASE, 1);
+    answer_put(&claim, 1, TN_ROWS_CONFLICT);
+    answer_get(&claim, 1);
+    check_told(TN_ANSWER_STALE);
+    CHECK(engine.row.held);
+}
+
+TEST(a_release_waits_for_the_renewal_that_is_under_way)
+{
+    begin();
+    acquire(0);
+    tn_rows_renew(&rows, 1, 1);
+    ask(1, TN_OP_RELEASE, 1);
+    CHECK_EQ_U64(told.renewals, 1); /* No renewal waits for a row on its way out. */
+    CHECK_EQ_U64(told.held, 0);
+    answer_put(&claim, 2, TN_ROWS_WRITTEN);
+    answer_put(&claim, 2, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_RELEASED);
+    CHECK(!engine.row.held);
+}
+
+/* An older term's write arrived after its release: nobody leads under it. */
+TEST(a_stray_of_the_same_session_is_replaced_at_once_and_told_to_nobody)
+{
+    struct tn_row stray = {
+        .held = true, .token = 3, .ttl = TTL, .session = secret(1), .term = secret(9)
+    };
+
+    begin();
+    write_row(&stray);
+    ask(0, TN_OP_READ, 0);
+    answer_get(&claim, 0);
+    check_failed(false);
+    acquire(1);
+    CHECK_EQ_U64(engine.row.token, 4);
+}
+
+TEST(an_answer_after_the_goal_was_reached_changes_nothing)
+{
+    begin();
+    acquire(0);
+    tn_rows_renew(&rows, 0, 1);
+    ask(0, TN_OP_RELEASE, 1);
+    answer_put(&claim, 0, TN_ROWS_FAILED);
+    check_failed(false);
+    tn_rows_get_failed(&claim, 1, 0);
+    tn_rows_put_done(&claim, 1, 0, TN_ROWS_CONFLICT, "");
+    CHECK_EQ_U64(told.dones, 0);
+    CHECK_EQ_I64(tn_rows_wake_at(&rows), TN_NEVER);
+}
+
+TEST(a_version_makes_a_beat)
+{
+    CHECK(tn_row_beat("1") != tn_row_beat("2"));
+    CHECK(tn_row_beat("") != 0);
+}
