@@ -352,7 +352,7 @@ static void hear_push(struct sim_node *node, const struct sim_event *event)
     struct tn_record record = read_record(node, event);
 
     if (event->kind == SIM_EV_CHANGED && node->host.world->config.style == SIM_ROWS &&
-        sim_rows_is_stray(node->host.world, node, &event->row))
+        sim_rows_is_stray(node->host.world, node, event->name, &event->row))
         return;
     if (event->kind == SIM_EV_CHANGED) {
         note_record(node, event);

@@ -31,12 +31,6 @@ struct sim_row_client {
     struct row_slot slots[SLOTS];
 };
 
-/* In life every term of every name has a secret of its own; here the name goes into the number. */
-static uint64_t gen_of_name(uint64_t gen, uint32_t name)
-{
-    return (uint64_t)name << 32 | gen;
-}
-
 static struct sim_row_client *client_of(const struct sim_world *world, const struct sim_node *node)
 {
     return &world->row_clients[node->index];
@@ -84,7 +78,7 @@ static void fill_row(const struct tn_row *row, uint64_t version, struct sim_even
     struct sim_waiter holder = sim_waiter_of(&row->session, &row->term);
     event->holder = holder.node;
     event->holder_life = holder.life;
-    event->holder_gen = holder.gen & UINT32_MAX;
+    event->holder_gen = holder.gen;
     event->holder_incarnation = holder.incarnation;
 }
 
@@ -222,7 +216,7 @@ static struct row_slot *find_slot(struct sim_row_client *client, const struct si
             reads == (request->kind == TN_OP_READ))
             return slot;
         if (slot->used && slot->claim.goal == TN_ROWS_REST && !slot->claim.held &&
-            slot->claim.request == 0) {
+            !slot->claim.revoked && slot->claim.request == 0) {
             tn_rows_remove(&slot->claim);
             slot->used = false;
         }
@@ -230,8 +224,7 @@ static struct row_slot *find_slot(struct sim_row_client *client, const struct si
             unused = slot;
     }
     if (unused != NULL) {
-        struct tn_secret term =
-            sim_term_secret(node, node->incarnation, gen_of_name(request->gen, name));
+        struct tn_secret term = sim_term_secret(node, node->incarnation, request->gen);
         tn_rows_add(&client->rows, &unused->claim, &client->names[name], &term);
         unused->used = true;
         unused->name = name;
@@ -309,10 +302,12 @@ void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struc
                          (enum tn_rows_outcome)event->answer, version);
 }
 
-bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node,
+bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node, uint32_t name,
                        const struct tn_row *row)
 {
-    return tn_rows_whose(&client_of(world, node)->rows, row) == TN_ROWS_STRAY;
+    const struct sim_row_client *client = client_of(world, node);
+
+    return tn_rows_whose(&client->rows, &client->names[name], row) == TN_ROWS_STRAY;
 }
 
 /* The holder was silent for long enough: to the candidate the name is free. */
@@ -393,7 +388,7 @@ static void check_put(struct sim_world *world, const struct sim_event *event)
     struct sim_waiter from = sim_waiter_of(&old->session, &old->term);
     struct sim_waiter to = sim_waiter_of(&event->row.session, &event->row.term);
     struct sim_waiter sender = { .node = event->node,
-                                 .gen = gen_of_name(event->gen, event->name),
+                                 .gen = event->gen,
                                  .incarnation = event->incarnation };
 
     if (event->row.held)

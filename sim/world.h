@@ -381,7 +381,7 @@ void sim_rows_boot(struct sim_world *world, struct sim_node *node);
 void sim_rows_request(struct sim_world *world, struct sim_node *node,
                       const struct tn_request *request);
 void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
-bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node,
+bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node, uint32_t name,
                        const struct tn_row *row);
 void sim_rows_tick(struct sim_world *world, struct sim_node *node);
 tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node *node);

@@ -18,10 +18,20 @@ enum { TRIES = 6 }; /* Writes that may conflict before the goal counts as failed
 
 static void proceed(struct tn_rows_claim *claim, tenure_ns now);
 
+static size_t version_len(const char *version)
+{
+    size_t len = 0;
+
+    while (len < TN_ROW_VERSION && version[len] != '\0')
+        len++;
+    TN_ASSERT(len < TN_ROW_VERSION);
+    return len;
+}
+
 uint64_t tn_row_beat(const char *version)
 {
     static const struct tn_hash_key key = { 1, 1 }; /* Nobody gains by a collision. */
-    uint64_t beat = tn_hash(key, version, strlen(version));
+    uint64_t beat = tn_hash(key, version, version_len(version));
 
     return beat != 0 ? beat : 1;
 }
@@ -60,7 +70,7 @@ static uint32_t count_held(const struct tn_rows *rows)
     uint32_t held = 0;
 
     for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
-        held += claim->held;
+        held += claim->held || claim->revoked;
     return held;
 }
 
@@ -81,7 +91,10 @@ static void answer_renewals(struct tn_rows *rows)
 
     memcpy(all, rows->renewals, sizeof all);
     for (uint32_t i = 0; i < count; i++) {
-        if (all[i].failed || is_covered(rows, all[i].number))
+        bool covered = is_covered(rows, all[i].number);
+        if (!all[i].failed && covered)
+            rows->good_until = all[i].begun_at + rows->ttl;
+        if (all[i].failed || covered)
             rows->host->renewed(rows->arg, all[i].seq, all[i].failed, count_held(rows));
         else
             rows->renewals[kept++] = all[i];
@@ -136,7 +149,7 @@ void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq)
     }
     rows->begun++;
     rows->renewals[rows->renewal_count++] =
-        (struct tn_rows_renewal) { .seq = seq, .number = rows->begun };
+        (struct tn_rows_renewal) { .seq = seq, .number = rows->begun, .begun_at = now };
     for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
         if (claim->goal == TN_ROWS_REST && is_wanted(claim)) {
             claim->goal = TN_ROWS_RENEW;
@@ -144,6 +157,11 @@ void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq)
         }
     }
     answer_renewals(rows);
+}
+
+bool tn_rows_is_over(const struct tn_rows *rows, tenure_ns now)
+{
+    return now >= rows->good_until;
 }
 
 void tn_rows_remove(struct tn_rows_claim *claim)
@@ -204,8 +222,10 @@ static void finish(struct tn_rows_claim *claim, tenure_ns now, enum tn_answer an
     struct tn_rows_answer done = { .answer = answer };
     enum tn_rows_goal goal = claim->goal;
 
-    if (goal == TN_ROWS_ACQUIRE)
-        claim->held = answer == TN_ANSWER_GRANTED && !claim->row.revoked;
+    if (goal == TN_ROWS_ACQUIRE && answer == TN_ANSWER_GRANTED) {
+        claim->held = !claim->row.revoked;
+        claim->revoked = claim->row.revoked;
+    }
     claim->rows->host->done(claim->rows->arg, claim, goal, &done);
     rest(claim, now);
 }
@@ -232,12 +252,14 @@ static bool is_mine(const struct tn_rows_claim *claim)
     return is_of_session(claim) && tn_secret_equal(&claim->row.term, &claim->term);
 }
 
-enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_row *row)
+enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_rows_name *name,
+                                 const struct tn_row *row)
 {
     if (!row->held || !tn_secret_equal(&row->session, &rows->session))
         return TN_ROWS_OTHERS;
     for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
-        if (claim->held && tn_secret_equal(&claim->term, &row->term))
+        if ((claim->held || claim->revoked) && claim->name == name &&
+            tn_secret_equal(&claim->term, &row->term))
             return TN_ROWS_OURS;
     return TN_ROWS_STRAY;
 }
@@ -297,7 +319,7 @@ static void hand_over_revoked(struct tn_rows_claim *claim, tenure_ns now)
 static void judge_acquire(struct tn_rows_claim *claim, tenure_ns now, bool written)
 {
     const struct tn_row *row = &claim->row;
-    enum tn_rows_whose whose = tn_rows_whose(claim->rows, row);
+    enum tn_rows_whose whose = tn_rows_whose(claim->rows, claim->name, row);
     bool silent = whose == TN_ROWS_OTHERS && tn_observer_vacant(&claim->name->observer, now);
 
     if (is_mine(claim) && !row->revoked)
@@ -316,16 +338,18 @@ static void judge_acquire(struct tn_rows_claim *claim, tenure_ns now, bool writt
 static void judge_release(struct tn_rows_claim *claim, tenure_ns now)
 {
     const struct tn_row *row = &claim->row;
-    bool any = claim->token == 0;
+    bool any = claim->asked == 0;
 
-    if (is_mine(claim) && (any || row->token == claim->token)) {
+    if (!row->held)
+        claim->revoked = false;
+    if (is_mine(claim) && (any || row->token == claim->asked)) {
         struct tn_row next = { .token = TN_PLANT(ROW_REMOVED) ? 0 : row->token,
                                .floor = row->floor,
                                .term = row->term };
         put(claim, now, &next);
     } else if (any) {
         finish(claim, now, TN_ANSWER_RELEASED);
-    } else if (row->token != claim->token && !TN_PLANT(ROW_REMOVED)) {
+    } else if (row->token != claim->asked && !TN_PLANT(ROW_REMOVED)) {
         finish(claim, now, TN_ANSWER_STALE);
     } else if (!row->held && tn_secret_equal(&row->term, &claim->term)) {
         finish(claim, now, TN_ANSWER_RELEASED); /* By this write, or by one before it. */
@@ -338,6 +362,7 @@ static void judge_release(struct tn_rows_claim *claim, tenure_ns now)
 static void end_term(struct tn_rows_claim *claim, tenure_ns now)
 {
     claim->held = false;
+    claim->revoked = is_mine(claim);
     claim->rows->host->ended(claim->rows->arg, claim);
     rest(claim, now);
 }
@@ -346,12 +371,16 @@ static void judge_renewal(struct tn_rows_claim *claim, tenure_ns now)
 {
     struct tn_row row = held_row(claim, claim->row.token);
 
-    if (!is_mine(claim) || claim->row.revoked)
-        end_term(claim, now);
-    else if (is_wanted(claim))
-        put(claim, now, &row);
-    else
+    if (claim->revoked) {
+        claim->revoked = is_mine(claim); /* Or somebody else has it by now. */
         rest(claim, now);
+    } else if (!is_mine(claim) || claim->row.revoked) {
+        end_term(claim, now);
+    } else if (is_wanted(claim)) {
+        put(claim, now, &row);
+    } else {
+        rest(claim, now);
+    }
 }
 
 /* The holder's next renewal conflicts and finds the mark; others wait for a TTL from this write,
@@ -360,7 +389,7 @@ static void judge_revoke(struct tn_rows_claim *claim, tenure_ns now)
 {
     struct tn_row row = claim->row;
 
-    if (!row.held || (claim->token != 0 && claim->token != row.token)) {
+    if (!row.held || (claim->asked != 0 && claim->asked != row.token)) {
         finish(claim, now, TN_ANSWER_STALE);
     } else if (row.revoked) {
         finish(claim, now, TN_ANSWER_OK);
@@ -372,7 +401,7 @@ static void judge_revoke(struct tn_rows_claim *claim, tenure_ns now)
 
 static void judge_read(struct tn_rows_claim *claim, tenure_ns now)
 {
-    enum tn_rows_whose whose = tn_rows_whose(claim->rows, &claim->row);
+    enum tn_rows_whose whose = tn_rows_whose(claim->rows, claim->name, &claim->row);
     bool silent = whose == TN_ROWS_OTHERS && tn_observer_vacant(&claim->name->observer, now);
 
     if (whose == TN_ROWS_STRAY)
@@ -431,9 +460,10 @@ void tn_rows_start(struct tn_rows_claim *claim, tenure_ns now, const struct tn_o
     TN_ASSERT(op->kind >= TN_OP_ACQUIRE && op->kind <= TN_OP_REVOKE);
     claim->goal = goals[op->kind];
     claim->tries = 0;
-    claim->token = op->token;
+    claim->asked = op->token;
     if (claim->goal == TN_ROWS_RELEASE) {
-        claim->held = false; /* No renewal waits for a row on its way out. */
+        if (op->token == 0 || op->token == claim->token)
+            claim->held = false; /* No renewal waits for a row on its way out. */
         answer_renewals(claim->rows);
     } else if (claim->request == 0) {
         claim->known = false; /* What others may have written counts. */
@@ -441,14 +471,20 @@ void tn_rows_start(struct tn_rows_claim *claim, tenure_ns now, const struct tn_o
     proceed(claim, now);
 }
 
+void tn_rows_look(struct tn_rows_claim *claim, tenure_ns now)
+{
+    if ((!claim->held && !claim->revoked) || claim->goal != TN_ROWS_REST)
+        return; /* Or what is under way will show it. */
+    claim->goal = TN_ROWS_RENEW;
+    claim->known = false;
+    proceed(claim, now);
+}
+
 /* --- The engine's answers --------------------------------------------------------------------- */
 
 static void set_version(struct tn_rows_claim *claim, const char *version)
 {
-    size_t len = strlen(version);
-
-    TN_ASSERT(len < sizeof claim->version);
-    memcpy(claim->version, version, len + 1);
+    memcpy(claim->version, version, version_len(version) + 1);
     claim->known = true;
 }
 
@@ -458,7 +494,7 @@ static void observe(struct tn_rows_claim *claim, tenure_ns now)
     struct tn_rows_name *name = claim->name;
     struct tn_observer before = name->observer;
     const struct tn_row *row = &claim->row;
-    bool others = row->held && tn_rows_whose(claim->rows, row) == TN_ROWS_OTHERS;
+    bool others = row->held && tn_rows_whose(claim->rows, claim->name, row) == TN_ROWS_OTHERS;
 
     if (TN_PLANT(BLIND_TAKEOVER) && others && tn_observer_vacant(&before, now))
         return;

@@ -85,10 +85,12 @@ struct tn_rows_claim {
     struct tn_secret term;             /* The hash. */
     enum tn_rows_goal goal;
     bool held;                    /* Granted, and not known to be over. */
+    bool revoked;                 /* Was held, and has not been given back since. */
     bool known;                   /* @row and @version are what the engine said last. */
     bool putting;                 /* What is under way is a write. */
     bool unsettled;               /* A write of this goal may still arrive. */
-    uint64_t token;               /* Of the term; RELEASE, REVOKE: as asked. */
+    uint64_t token;               /* Of the term. */
+    uint64_t asked;               /* RELEASE, REVOKE: the token that was named; 0: any. */
     struct tn_row row;            /* As last seen or written. */
     char version[TN_ROW_VERSION]; /* Empty: there is no row. */
     uint64_t covered;             /* Renewals begun when the last successful write was sent. */
@@ -125,6 +127,7 @@ struct tn_rows_host {
 
 struct tn_rows_renewal {
     uint64_t seq;
+    tenure_ns begun_at;
     uint64_t number; /* Among the renewals begun. */
     bool failed;
 };
@@ -141,8 +144,9 @@ struct tn_rows {
      * deadline waits for, may take longer. */
     tenure_ns attempt_timeout, acquire_timeout;
     struct tn_rows_claim *claims;
-    uint64_t begun;    /* Renewals so far. */
-    uint64_t requests; /* Numbers given out. */
+    tenure_ns good_until; /* A TTL from when the last successful renewal began. */
+    uint64_t begun;       /* Renewals so far. */
+    uint64_t requests;    /* Numbers given out. */
     uint32_t renewal_count;
     struct tn_rows_renewal renewals[TN_ROWS_RENEWALS]; /* Oldest first. */
 };
@@ -168,7 +172,14 @@ bool tn_rows_is_free(const struct tn_rows_claim *claim);
  * is unknown left it behind. No renewal covers it and the application never heard of it, so it is
  * told to nobody, neither as its own nor as another's. */
 enum tn_rows_whose { TN_ROWS_OTHERS, TN_ROWS_OURS, TN_ROWS_STRAY };
-enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_row *row);
+enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_rows_name *name,
+                                 const struct tn_row *row);
+
+/* Somebody has written to a name that this claim may hold: look whether it still does. */
+void tn_rows_look(struct tn_rows_claim *claim, tenure_ns now);
+
+/* Whether the session was not renewed for a TTL: others may have taken all that it had. */
+bool tn_rows_is_over(const struct tn_rows *rows, tenure_ns now);
 
 /* Write every row held; answered by renewed(@seq), at once if none is. */
 void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq);

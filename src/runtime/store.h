@@ -48,6 +48,7 @@ enum tn_store_caps {
     TN_STORE_BOUND = 1 << 4,    /* A session ends with its process: no lease for scripts. */
     TN_STORE_LOCAL = 1 << 5,    /* Lives in this process: no other sees what is in it. */
     TN_STORE_LINGERS = 1 << 6,  /* A silent session stays until it is in somebody's way. */
+    TN_STORE_PER_NAME = 1 << 7, /* Each name has a counter of its own for its tokens. */
 };
 
 /* A name as others may know it. */

@@ -181,7 +181,12 @@ struct bed_store *bed_open(void)
                                  .create = true,
                                  .patience = TN_SEC(5) };
     tn_text_init(&error, text, sizeof text);
-    CHECK_EQ_I64(tn_store_find(how.url, &ops, &how.rest, &error), 0);
+    if (strncmp(url, "rows:", 5) == 0) {
+        ops = &bed_rows_ops;
+        how.rest = url + 5;
+    } else {
+        CHECK_EQ_I64(tn_store_find(how.url, &ops, &how.rest, &error), 0);
+    }
     inside = true;
     ops = bed_planted(ops);
     int rc = ops->open(ops, &how, &store->store, &error);
@@ -586,12 +591,18 @@ bool bed_lacks(const struct tn_store_req *req)
 
 static const char *url_of(unsigned slot)
 {
-    static const char *const urls[BED_URLS] = { "memory:", "sqlite:" };
+    static const char *const urls[BED_URLS] = { "memory:", "sqlite:", "rows:" };
     const char *given = getenv("TENURE_CONFORMANCE_URL");
 
     if (given != NULL)
         return slot == 0 ? given : NULL;
     return urls[slot];
+}
+
+/* Whether it is in this process only. */
+static bool is_local(const char *base)
+{
+    return strncmp(base, "memory:", 7) == 0 || strncmp(base, "rows:", 5) == 0;
 }
 
 void bed_register(struct tn_test *entries, const char *name, bool shared)
@@ -601,7 +612,7 @@ void bed_register(struct tn_test *entries, const char *name, bool shared)
 
     for (unsigned slot = 0; slot < BED_URLS; slot++) {
         const char *base = url_of(slot);
-        if (base == NULL || used == 256 || (shared && strncmp(base, "memory:", 7) == 0))
+        if (base == NULL || used == 256 || (shared && is_local(base)))
             continue;
         (void)snprintf(names[used], sizeof names[used], "%.*s_%s", (int)strcspn(base, ":"), base,
                        name);
@@ -618,8 +629,8 @@ static void make_url(const char *base)
     CHECK(base != NULL);
     folder[0] = '\0';
     (void)snprintf(url, sizeof url, "%s", base);
-    if (strcmp(base, "memory:") == 0) {
-        (void)snprintf(url, sizeof url, "memory:conformance-%u", number++);
+    if (strcmp(base, "memory:") == 0 || strcmp(base, "rows:") == 0) {
+        (void)snprintf(url, sizeof url, "%sconformance-%u", base, number++);
     } else if (strcmp(base, "sqlite:") == 0) {
         (void)snprintf(folder, sizeof folder, "/tmp/tn-conform-......");
         memset(strchr(folder, '.'), 'X', 6);

@@ -1,8 +1,9 @@
 /* bed.h - the test bed of the conformance suite: any store, on a real loop, asked step by step.
  *
- * A scenario is written once as CONFORMS(name) and runs against each URL: memory: and sqlite:, or
- * the one in TENURE_CONFORMANCE_URL, under names of its own (`tenure doctor --conformance`). With
- * TENURE_CONFORMANCE_PLANT the store gets a fault on purpose (plant.c), and the suite must fail.
+ * A scenario is written once as CONFORMS(name) and runs against each URL: memory:, sqlite: and
+ * rows: (an engine of rows in memory, rows_engine.c), or the one in TENURE_CONFORMANCE_URL, under
+ * names of its own (`tenure doctor --conformance`). With TENURE_CONFORMANCE_PLANT the store gets a
+ * fault on purpose (plant.c), and the suite must fail.
  *
  * Every request is checked to be done exactly once and never inside submit. Nothing sleeps: the
  * loop is run until something has happened, or a generous bound has passed. */
@@ -20,7 +21,7 @@
 tenure_ns bed_bound(void);
 #define BED_BOUND bed_bound()
 
-enum { BED_URLS = 2, BED_NEWS = 64 };
+enum { BED_URLS = 3, BED_NEWS = 64 };
 
 struct bed_news {
     enum tn_notice_kind kind;
@@ -113,26 +114,33 @@ void bed_join(pid_t child);
 /* The store's operations with the fault that was asked for; plant.c. */
 const struct tn_store_ops *bed_planted(const struct tn_store_ops *ops);
 
+/* The engine of rows in memory; rows_engine.c. */
+extern const struct tn_store_ops bed_rows_ops;
+
 /* CONFORMS_SHARED is for stores that several processes can share. */
 #define CONFORMS(name_) CONFORMS_IF(name_, false)
 #define CONFORMS_SHARED(name_) CONFORMS_IF(name_, true)
-#define CONFORMS_IF(name_, shared_)                                                       \
-    static void scenario_##name_(void);                                                   \
-    static void first_##name_(void)                                                       \
-    {                                                                                     \
-        bed_conform(0, scenario_##name_);                                                 \
-    }                                                                                     \
-    static void second_##name_(void)                                                      \
-    {                                                                                     \
-        bed_conform(1, scenario_##name_);                                                 \
-    }                                                                                     \
-    static struct tn_test entries_##name_[BED_URLS] = {                                   \
-        { NULL, __FILE__, first_##name_, NULL }, { NULL, __FILE__, second_##name_, NULL } \
-    };                                                                                    \
-    __attribute__((constructor)) static void register_##name_(void)                       \
-    {                                                                                     \
-        bed_register(entries_##name_, #name_, shared_);                                   \
-    }                                                                                     \
+#define CONFORMS_IF(name_, shared_)                                                                \
+    static void scenario_##name_(void);                                                            \
+    static void first_##name_(void)                                                                \
+    {                                                                                              \
+        bed_conform(0, scenario_##name_);                                                          \
+    }                                                                                              \
+    static void second_##name_(void)                                                               \
+    {                                                                                              \
+        bed_conform(1, scenario_##name_);                                                          \
+    }                                                                                              \
+    static void third_##name_(void)                                                                \
+    {                                                                                              \
+        bed_conform(2, scenario_##name_);                                                          \
+    }                                                                                              \
+    static struct tn_test entries_##name_[BED_URLS] = { { NULL, __FILE__, first_##name_, NULL },   \
+                                                        { NULL, __FILE__, second_##name_, NULL },  \
+                                                        { NULL, __FILE__, third_##name_, NULL } }; \
+    __attribute__((constructor)) static void register_##name_(void)                                \
+    {                                                                                              \
+        bed_register(entries_##name_, #name_, shared_);                                            \
+    }                                                                                              \
     static void scenario_##name_(void)
 
 #endif

@@ -69,7 +69,7 @@ CONFORMS(many_requests_in_one_turn_are_each_answered_once)
         tokens[i] = reqs[i].req.record.token;
     }
     qsort(tokens, MANY, sizeof *tokens, compare_tokens);
-    for (int i = 1; i < MANY; i++)
+    for (int i = 1; i < MANY && (store->store->ops->caps & TN_STORE_PER_NAME) == 0; i++)
         CHECK(tokens[i] != tokens[i - 1]);
     CHECK_EQ_U64(bed_renew(&actor)->held, MANY);
     struct tn_op op = { .kind = TN_OP_CLOSE, .session = actor.session };

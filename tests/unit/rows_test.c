@@ -173,7 +173,7 @@ TEST(a_name_without_a_row_is_granted_with_the_first_token)
     CHECK_EQ_U64(engine.row.token, 1);
     CHECK_EQ_I64(engine.row.ttl, TTL);
     CHECK_EQ_U64(claim.token, 1);
-    CHECK_EQ_I64(tn_rows_whose(&rows, &engine.row), TN_ROWS_OURS);
+    CHECK_EQ_I64(tn_rows_whose(&rows, &name, &engine.row), TN_ROWS_OURS);
 }
 
 TEST(a_grant_is_above_the_floor)
@@ -272,7 +272,7 @@ TEST(a_row_left_by_an_unknown_write_is_written_again_before_it_is_granted)
     ask(0, TN_OP_ACQUIRE, 0);
     answer_get(&claim, 0);
     write_row(&engine.asked);
-    CHECK_EQ_I64(tn_rows_whose(&rows, &engine.row), TN_ROWS_STRAY);
+    CHECK_EQ_I64(tn_rows_whose(&rows, &name, &engine.row), TN_ROWS_STRAY);
     tn_rows_tick(&rows, ATTEMPT);
     answer_get(&claim, ATTEMPT);
     CHECK_EQ_U64(told.dones, 0);
@@ -452,6 +452,7 @@ TEST(a_revoked_row_ends_the_term_at_its_next_renewal)
     answer_put(&claim, 1, TN_ROWS_CONFLICT);
     answer_get(&claim, 1);
     CHECK_EQ_U64(engine.ends, 1);
+    CHECK_EQ_U64(told.held, 1); /* Until it is given back. */
     ask(2, TN_OP_RELEASE, 1);
     answer_put(&claim, 2, TN_ROWS_WRITTEN);
     check_told(TN_ANSWER_RELEASED);
@@ -508,6 +509,44 @@ TEST(a_release_needs_the_term_and_the_token)
     ask(0, TN_OP_RELEASE, 4);
     answer_get(&claim, 0);
     check_told(TN_ANSWER_STALE);
+}
+
+TEST(a_release_with_another_token_leaves_the_term_alone)
+{
+    begin();
+    acquire(0);
+    ask(1, TN_OP_RELEASE, 9);
+    check_told(TN_ANSWER_STALE);
+    CHECK(claim.held);
+}
+
+TEST(a_write_of_somebody_else_makes_the_holder_look)
+{
+    begin();
+    acquire(0);
+    struct tn_row same = engine.row;
+    write_row(&same);
+    tn_rows_look(&claim, 1);
+    answer_get(&claim, 1);
+    CHECK(claim.held);
+    CHECK_EQ_U64(engine.ends, 0);
+    write_of_another(2);
+    tn_rows_look(&claim, 2);
+    tn_rows_look(&claim, 2); /* It is looking already. */
+    answer_get(&claim, 2);
+    CHECK_EQ_U64(engine.ends, 1);
+    tn_rows_look(&claim, 3);
+    CHECK_EQ_U64(engine.gets, 3);
+}
+
+TEST(a_session_is_over_a_ttl_after_its_last_renewal_began)
+{
+    begin();
+    acquire(0);
+    tn_rows_renew(&rows, TN_SEC(1), 1);
+    answer_put(&claim, TN_SEC(1) + 1, TN_ROWS_WRITTEN);
+    CHECK(!tn_rows_is_over(&rows, TN_SEC(1) + TTL - 1));
+    CHECK(tn_rows_is_over(&rows, TN_SEC(1) + TTL));
 }
 
 TEST(a_release_that_conflicts_leaves_the_successor_alone)

@@ -1,0 +1,92 @@
+/* rows.h - a store on top of any engine that keeps versioned rows.
+ *
+ * The engine reads a row, and writes it if its version is unchanged: two functions, and a third
+ * that lists. All the rest is here: sessions, names and what was told of them, requests and their
+ * patience, polling, closing. What a conflict, an unknown outcome or a silent holder means is
+ * decided by core/rows.h.
+ *
+ *   submit ... done   +-----------+  start, got   +-----------+   get, put   +--------+
+ *   watch ... changed | store.c   | <-----------> | core/rows | -----------> | engine |
+ *                     +-----------+               +-----------+ <----------- +--------+
+ *                                                               tn_rows_io_*
+ *
+ * An engine's store begins with a struct tn_rows_store. Its open() calls tn_rows_open, its struct
+ * tn_store_ops has the functions TN_ROWS_OPS names.
+ *
+ * Threads: the loop's. */
+#ifndef TN_STORES_ROWS_ROWS_H
+#define TN_STORES_ROWS_ROWS_H
+
+#include <uv.h>
+
+#include "base/prng.h"
+#include "core/rows.h"
+#include "runtime/store_frame.h"
+
+struct tn_rows_store;
+
+/* One read or write under way. Ends by exactly one of the four functions below, inside the call or
+ * later. */
+struct tn_rows_io;
+
+struct tn_rows_engine {
+    void (*get)(struct tn_rows_store *store, struct tn_rows_io *io);
+    /* Only if the row's version is @if_version; empty: only if there is no row. */
+    void (*put)(struct tn_rows_store *store, struct tn_rows_io *io, const struct tn_row *row,
+                const char *if_version);
+    /* As ops.list; sorted by tn_store_sort, records by tn_rows_record. */
+    void (*list)(struct tn_rows_store *store, const char *prefix, tn_store_listed *done, void *arg);
+    /* End every io that is under way, then call tn_rows_shut, inside the call or later. */
+    void (*shut)(struct tn_rows_store *store);
+    /* How often a name that is watched is read; 0: the engine says tn_rows_changed. */
+    tenure_ns poll_every;
+};
+
+struct tn_rows_session;
+struct tn_rows_watch;
+
+struct tn_rows_store {
+    struct tn_store base;
+    const struct tn_rows_engine *engine;
+    struct tn_rows_session *sessions;
+    struct tn_rows_session *reader; /* For what needs no session: READ, REVOKE, polls. */
+    struct tn_rows_watch *names;
+    struct tn_rows_io *under_way, *ended; /* The latter wait for a turn of the loop. */
+    struct tn_req_list answers;           /* So do these, and the news. */
+    struct tn_rows_news *news, **news_end;
+    struct tn_store_query *lists;
+    struct tn_prng prng;
+    uv_idle_t turn;
+    uv_timer_t timer;
+    unsigned open_handles;
+    bool shut;
+};
+
+const char *tn_rows_io_name(const struct tn_rows_io *io);
+/* A read: @version NULL: there is no row. The row and its label are copied. */
+void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version);
+void tn_rows_io_failed(struct tn_rows_io *io, const char *why);
+/* A write: @version is the new one if it was WRITTEN, @why is for people if it was not. */
+void tn_rows_io_put(struct tn_rows_io *io, enum tn_rows_outcome outcome, const char *version,
+                    const char *why);
+
+/* The row as a record for others. */
+void tn_rows_record(const struct tn_row *row, const char *version,
+                    struct tn_store_record *ret_record);
+/* @name has @version now: it is read again if anybody here wants to know. */
+void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version);
+void tn_rows_shut(struct tn_rows_store *store);
+
+/* Make a store of @size bytes that begin with a struct tn_rows_store. NULL: told in @reterr. */
+void *tn_rows_open(size_t size, const struct tn_store_ops *ops, const struct tn_rows_engine *engine,
+                   const struct tn_store_open *how, struct tn_text *reterr);
+
+void tn_rows_submit(struct tn_store *base, struct tn_store_req *req);
+int tn_rows_watch(struct tn_store *base, const char *name, bool on);
+void tn_rows_list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg);
+void tn_rows_close(struct tn_store *base, void (*closed)(void *arg), void *arg);
+
+#define TN_ROWS_OPS \
+    .submit = tn_rows_submit, .watch = tn_rows_watch, .list = tn_rows_list, .close = tn_rows_close
+
+#endif

@@ -1,0 +1,900 @@
+/* store.c - sessions, names and requests of a store on rows; rows.h has the picture.
+ *
+ * Happy path: submit() finds the session and the claim, and starts the recipe on it; the recipe
+ * asks the engine; its answer comes in a later turn of the loop, goes to the recipe, and what the
+ * recipe answers then goes out: news first, so that a term's end is told before the renewal that
+ * found out.
+ * What can fail: memory, which fails the request; the engine, which the recipe knows about. */
+#include "stores/rows/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/sha256.h"
+#include "core/plan.h"
+#include "runtime/random.h"
+
+/* A name that somebody here wants something of. */
+struct tn_rows_watch {
+    struct tn_rows_watch *next;
+    struct tn_rows_name known;
+    struct rows_claim *poll; /* The read under way. */
+    unsigned watches;        /* How often it is watched; */
+    unsigned claims;         /* and by how many claims it is used. */
+    bool told;               /* What was told last: */
+    bool told_held;
+    uint64_t told_token;
+    tenure_ns poll_at;
+    char written[TN_ROW_VERSION]; /* The engine told of this version; empty: it has been seen to. */
+    char name[TN_NAME_MAX + 1];
+};
+
+struct rows_claim {
+    struct tn_rows_claim claim; /* First: the recipe hands it back. */
+    struct tn_rows_session *session;
+    struct tn_rows_watch *watch;
+    struct tn_store_req *req;   /* What it works for; NULL: a poll, or the session's end. */
+    struct tn_req_list waiting; /* Further requests for the same term. */
+    char error[sizeof((struct tn_store_req *)0)->error];
+};
+
+struct tn_rows_session {
+    struct tn_rows rows; /* First. */
+    struct tn_rows_session *next;
+    struct tn_rows_store *store;
+    uint64_t seq;
+    struct tn_req_list renewals;
+    struct tn_store_req *close; /* The CLOSE that waits for the last release. */
+    bool kept;                  /* It was opened here: it stays until it is closed. */
+    char label[TN_LABEL_MAX + 1];
+};
+
+struct tn_rows_io {
+    struct tn_rows_io *next;
+    struct tn_rows_store *store;
+    struct rows_claim *claim; /* NULL: nobody waits for it any more. */
+    uint64_t request;
+    enum tn_rows_outcome outcome;
+    bool put, failed;
+    struct tn_row row;
+    char version[TN_ROW_VERSION];
+    char label[TN_LABEL_MAX + 1];
+    char error[sizeof((struct tn_store_req *)0)->error];
+    char name[TN_NAME_MAX + 1];
+};
+
+struct tn_rows_news {
+    struct tn_rows_news *next;
+    bool revoked;
+    struct tn_store_record record;
+    char name[TN_NAME_MAX + 1];
+};
+
+static tenure_ns now_of(const struct tn_rows_store *store)
+{
+    return tn_clock_now(store->base.how.clock);
+}
+
+/* --- The turn of the loop --------------------------------------------------------------------- */
+
+static void turn(uv_idle_t *handle);
+
+static void kick(struct tn_rows_store *store)
+{
+    (void)uv_idle_start(&store->turn, turn);
+}
+
+static void add_news(struct tn_rows_store *store, const char *name, bool revoked,
+                     const struct tn_store_record *record)
+{
+    struct tn_rows_news *news = calloc(1, sizeof *news);
+
+    if (news == NULL)
+        return; /* News may be lost; the candidate's polls are the backstop. */
+    news->revoked = revoked;
+    news->record = *record;
+    (void)snprintf(news->name, sizeof news->name, "%s", name);
+    *store->news_end = news;
+    store->news_end = &news->next;
+    kick(store);
+}
+
+static void tell_news(struct tn_rows_store *store)
+{
+    const struct tn_store_open *how = &store->base.how;
+    struct tn_rows_news *news = store->news;
+
+    store->news = NULL;
+    store->news_end = &store->news;
+    while (news != NULL) {
+        struct tn_rows_news *next = news->next;
+        if (!store->base.closing && news->revoked)
+            how->host->revoked(how->arg, news->name, news->record.token);
+        else if (!store->base.closing)
+            how->host->changed(how->arg, news->name, &news->record);
+        free(news);
+        news = next;
+    }
+}
+
+static void add_answer(struct tn_rows_store *store, struct tn_store_req *req)
+{
+    tn_req_add(&store->answers, req);
+    kick(store);
+}
+
+static void fail_req(struct tn_rows_store *store, struct tn_store_req *req, int status,
+                     const char *why)
+{
+    tn_req_fail(req, status, why);
+    add_answer(store, req);
+}
+
+/* --- Records ---------------------------------------------------------------------------------- */
+
+void tn_rows_record(const struct tn_row *row, const char *version,
+                    struct tn_store_record *ret_record)
+{
+    uint32_t len = row->label_len < TN_LABEL_MAX ? row->label_len : TN_LABEL_MAX;
+
+    *ret_record = (struct tn_store_record) { .held = row->held, .token = row->token };
+    if (!row->held)
+        return;
+    ret_record->beat = tn_row_beat(version);
+    ret_record->ttl = row->ttl;
+    ret_record->remaining = row->ttl;
+    ret_record->term = row->term;
+    ret_record->label_len = len;
+    if (len > 0)
+        memcpy(ret_record->label, row->label, len);
+}
+
+/* The same as this process sees it: a holder that was silent for long enough holds nothing. */
+static void judge_record(struct tn_rows_store *store, const struct tn_rows_watch *watch,
+                         struct tn_store_record *record)
+{
+    tenure_ns at = tn_observer_wake_at(&watch->known.observer);
+    tenure_ns now = now_of(store);
+
+    if (!record->held || at == TN_NEVER)
+        return;
+    if (at <= now)
+        *record = (struct tn_store_record) { .token = record->token };
+    else
+        record->remaining = at - now;
+}
+
+static void tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch,
+                        const struct tn_store_record *record)
+{
+    if (watch->watches == 0 ||
+        (watch->told && watch->told_held == record->held && watch->told_token == record->token))
+        return;
+    watch->told = true;
+    watch->told_held = record->held;
+    watch->told_token = record->token;
+    add_news(store, watch->name, false, record);
+}
+
+/* --- Names ------------------------------------------------------------------------------------ */
+
+static struct tn_rows_watch *find_name(struct tn_rows_store *store, const char *name, size_t len)
+{
+    struct tn_rows_watch *watch = store->names;
+
+    while (watch != NULL && (strlen(watch->name) != len || memcmp(watch->name, name, len) != 0))
+        watch = watch->next;
+    return watch;
+}
+
+static struct tn_rows_watch *get_name(struct tn_rows_store *store, const char *name, size_t len)
+{
+    struct tn_rows_watch *watch = find_name(store, name, len);
+
+    if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL) {
+        memcpy(watch->name, name, len);
+        watch->poll_at = TN_NEVER;
+        watch->next = store->names;
+        store->names = watch;
+    }
+    return watch;
+}
+
+/* What was observed of a name is forgotten once nobody here has wanted it for a TTL. */
+static void drop_names(struct tn_rows_store *store)
+{
+    struct tn_rows_watch **link = &store->names;
+
+    while (*link != NULL) {
+        struct tn_rows_watch *watch = *link;
+        const struct tn_observer *observer = &watch->known.observer;
+        bool observed = observer->watching && now_of(store) < observer->since + 2 * observer->wait;
+        if (watch->watches > 0 || watch->claims > 0 || (observed && !store->base.closing)) {
+            link = &watch->next;
+            continue;
+        }
+        *link = watch->next;
+        free(watch);
+    }
+}
+
+/* --- Sessions and claims ---------------------------------------------------------------------- */
+
+static const struct tn_rows_host recipe_host;
+
+static struct tn_rows_session *find_session(struct tn_rows_store *store,
+                                            const struct tn_secret *hash)
+{
+    struct tn_rows_session *session = store->sessions;
+
+    while (session != NULL && !tn_secret_equal(&session->rows.session, hash))
+        session = session->next;
+    return session;
+}
+
+static struct tn_rows_session *add_session(struct tn_rows_store *store,
+                                           const struct tn_secret *hash, const struct tn_op *op)
+{
+    struct tn_rows_session *session = calloc(1, sizeof *session);
+    tenure_ns ttl = op->kind == TN_OP_OPEN ? op->ttl : TN_TTL_MIN;
+    struct tn_plan plan;
+    struct tn_timing timing;
+
+    if (session == NULL)
+        return NULL;
+    tn_plan_init(&plan, ttl);
+    tn_plan_timing(&plan, ttl, &timing);
+    tn_rows_init(&session->rows, &recipe_host, session, hash, ttl, timing.attempt_timeout,
+                 store->base.how.patience);
+    session->store = store;
+    if (op->label_len > 0)
+        memcpy(session->label, op->label, op->label_len);
+    session->rows.label = session->label;
+    session->rows.label_len = op->label_len;
+    session->next = store->sessions;
+    store->sessions = session;
+    return session;
+}
+
+static struct rows_claim *find_claim(struct tn_rows_session *session,
+                                     const struct tn_rows_watch *watch,
+                                     const struct tn_secret *term)
+{
+    for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next) {
+        struct rows_claim *claim = (struct rows_claim *)(void *)each;
+        if (claim->watch == watch && tn_secret_equal(&each->term, term))
+            return claim;
+    }
+    return NULL;
+}
+
+static struct rows_claim *add_claim(struct tn_rows_session *session, struct tn_rows_watch *watch,
+                                    const struct tn_secret *term)
+{
+    struct rows_claim *claim = calloc(1, sizeof *claim);
+
+    if (claim == NULL)
+        return NULL;
+    tn_rows_add(&session->rows, &claim->claim, &watch->known, term);
+    claim->session = session;
+    claim->watch = watch;
+    watch->claims++;
+    return claim;
+}
+
+static void free_claim(struct rows_claim *claim)
+{
+    for (struct tn_rows_io *io = claim->session->store->under_way; io != NULL; io = io->next)
+        if (io->claim == claim)
+            io->claim = NULL;
+    for (struct tn_rows_io *io = claim->session->store->ended; io != NULL; io = io->next)
+        if (io->claim == claim)
+            io->claim = NULL;
+    tn_rows_remove(&claim->claim);
+    claim->watch->claims--;
+    if (claim->watch->poll == claim)
+        claim->watch->poll = NULL;
+    free(claim);
+}
+
+/* A claim that is over is kept until its answers are out: the recipe may still be using it. */
+static void drop_claims(struct tn_rows_session *session)
+{
+    struct tn_rows_claim *next;
+
+    for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = next) {
+        struct rows_claim *claim = (struct rows_claim *)(void *)each;
+        next = each->next;
+        if (each->goal == TN_ROWS_REST && !each->held && !each->revoked && each->request == 0 &&
+            claim->req == NULL && claim->waiting.first == NULL)
+            free_claim(claim);
+    }
+}
+
+static void drop_sessions(struct tn_rows_store *store)
+{
+    struct tn_rows_session **link = &store->sessions;
+
+    while (*link != NULL) {
+        struct tn_rows_session *session = *link;
+        drop_claims(session);
+        if (session->close != NULL && session->rows.claims == NULL) {
+            add_answer(store, session->close);
+            session->close = NULL;
+        }
+        if (session->kept || session->rows.claims != NULL || session->renewals.first != NULL) {
+            link = &session->next;
+            continue;
+        }
+        *link = session->next;
+        free(session);
+    }
+}
+
+/* --- What the recipe asks of the engine ------------------------------------------------------- */
+
+static struct tn_rows_io *new_io(struct rows_claim *claim, uint64_t request, bool put)
+{
+    struct tn_rows_store *store = claim->session->store;
+    struct tn_rows_io *io = calloc(1, sizeof *io);
+
+    if (io == NULL)
+        return NULL; /* The recipe gives up waiting for it, by its own clock. */
+    io->store = store;
+    io->claim = claim;
+    io->request = request;
+    io->put = put;
+    memcpy(io->name, claim->watch->name, sizeof io->name);
+    io->next = store->under_way;
+    store->under_way = io;
+    return io;
+}
+
+static void recipe_get(void *arg, struct tn_rows_claim *claim, uint64_t request)
+{
+    const struct tn_rows_session *session = arg;
+    struct tn_rows_io *io = new_io((struct rows_claim *)(void *)claim, request, false);
+
+    if (io != NULL)
+        session->store->engine->get(session->store, io);
+}
+
+static void recipe_put(void *arg, struct tn_rows_claim *claim, uint64_t request,
+                       const struct tn_row *row)
+{
+    const struct tn_rows_session *session = arg;
+    struct tn_rows_io *io = new_io((struct rows_claim *)(void *)claim, request, true);
+
+    if (io != NULL)
+        session->store->engine->put(session->store, io, row, claim->version);
+}
+
+const char *tn_rows_io_name(const struct tn_rows_io *io)
+{
+    return io->name;
+}
+
+static void end_io(struct tn_rows_io *io, const char *version, const char *why)
+{
+    struct tn_rows_store *store = io->store;
+    struct tn_rows_io **link = &store->under_way;
+    struct tn_rows_io **last = &store->ended;
+
+    while (*link != io)
+        link = &(*link)->next;
+    *link = io->next;
+    io->next = NULL;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = io;
+    if (version != NULL)
+        (void)snprintf(io->version, sizeof io->version, "%s", version);
+    if (why != NULL)
+        (void)snprintf(io->error, sizeof io->error, "%s", why);
+    kick(store);
+}
+
+void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version)
+{
+    TN_ASSERT(!io->put);
+    if (version != NULL) {
+        io->row = *row;
+        io->row.label = io->label;
+        if (io->row.label_len > TN_LABEL_MAX)
+            io->row.label_len = TN_LABEL_MAX;
+        if (io->row.label_len > 0)
+            memcpy(io->label, row->label, io->row.label_len);
+    }
+    end_io(io, version, NULL);
+}
+
+void tn_rows_io_failed(struct tn_rows_io *io, const char *why)
+{
+    TN_ASSERT(!io->put);
+    io->failed = true;
+    end_io(io, NULL, why);
+}
+
+void tn_rows_io_put(struct tn_rows_io *io, enum tn_rows_outcome outcome, const char *version,
+                    const char *why)
+{
+    TN_ASSERT(io->put);
+    io->outcome = outcome;
+    end_io(io, version, why);
+}
+
+static void pass_on(struct tn_rows_io *io, tenure_ns now)
+{
+    struct rows_claim *claim = io->claim;
+
+    if (claim == NULL)
+        return;
+    if (io->error[0] != '\0')
+        memcpy(claim->error, io->error, sizeof claim->error);
+    if (io->put)
+        tn_rows_put_done(&claim->claim, now, io->request, io->outcome, io->version);
+    else if (io->failed)
+        tn_rows_get_failed(&claim->claim, now, io->request);
+    else
+        tn_rows_got(&claim->claim, now, io->request, &io->row, io->version);
+}
+
+/* --- What the recipe answers ------------------------------------------------------------------ */
+
+static bool is_stray(const struct tn_rows_store *store, const struct rows_claim *claim)
+{
+    for (const struct tn_rows_session *each = store->sessions; each != NULL; each = each->next)
+        if (tn_rows_whose(&each->rows, &claim->watch->known, &claim->claim.row) == TN_ROWS_STRAY)
+            return true;
+    return false;
+}
+
+static void start_next(struct rows_claim *claim);
+
+/* A read that nobody asked for, to learn of changes. */
+static void end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool failed)
+{
+    struct tn_rows_watch *watch = claim->watch;
+    struct tn_store_record record;
+
+    watch->poll = NULL;
+    if (failed || is_stray(store, claim))
+        return;
+    tn_rows_record(&claim->claim.row, claim->claim.version, &record);
+    judge_record(store, watch, &record);
+    tell_change(store, watch, &record);
+}
+
+static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal goal,
+                        const struct tn_rows_answer *answer)
+{
+    struct tn_rows_session *session = arg;
+    struct tn_rows_store *store = session->store;
+    struct rows_claim *claim = (struct rows_claim *)(void *)of;
+    struct tn_store_req *req = claim->req;
+    bool stray = goal == TN_ROWS_READ && is_stray(store, claim);
+
+    claim->req = NULL;
+    if (claim->watch->poll == claim) {
+        end_poll(store, claim, answer->failed || stray);
+        return;
+    }
+    if (req == NULL)
+        return; /* The session's end. */
+    if (answer->failed || stray) {
+        fail_req(store, req, answer->unknown ? TENURE_E_TIMEOUT : TENURE_E_UNAVAILABLE,
+                 claim->error);
+        return;
+    }
+    req->answer = answer->answer;
+    tn_rows_record(&of->row, of->version, &req->record);
+    if (answer->answer != TN_ANSWER_GRANTED)
+        judge_record(store, claim->watch, &req->record);
+    add_answer(store, req);
+    if (goal != TN_ROWS_READ && claim->watch->watches > 0)
+        claim->watch->poll_at = 0; /* What this process did is news to it, too. */
+}
+
+static void recipe_renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
+{
+    struct tn_rows_session *session = arg;
+    struct tn_req_list others = { NULL, NULL };
+    struct tn_store_req *req;
+
+    while ((req = tn_req_take(&session->renewals)) != NULL) {
+        if (req->op.beat != seq) { /* Where the frame keeps its own number of it. */
+            tn_req_add(&others, req);
+            continue;
+        }
+        req->ttl = session->rows.ttl;
+        req->held = held;
+        if (failed)
+            fail_req(session->store, req, TENURE_E_UNAVAILABLE, "a row could not be written");
+        else
+            add_answer(session->store, req);
+    }
+    session->renewals = others;
+}
+
+static void recipe_ended(void *arg, struct tn_rows_claim *of)
+{
+    const struct tn_rows_session *session = arg;
+    const struct rows_claim *claim = (const struct rows_claim *)(const void *)of;
+    struct tn_store_record record = { .token = of->token };
+
+    add_news(session->store, claim->watch->name, true, &record);
+}
+
+static uint64_t recipe_nonce(void *arg)
+{
+    const struct tn_rows_session *session = arg;
+
+    return tn_prng_next(&session->store->prng);
+}
+
+static const struct tn_rows_host recipe_host = { recipe_get,     recipe_put,   recipe_done,
+                                                 recipe_renewed, recipe_ended, recipe_nonce };
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static void start_next(struct rows_claim *claim)
+{
+    if (claim->req != NULL || !tn_rows_is_free(&claim->claim))
+        return;
+    claim->req = tn_req_take(&claim->waiting);
+    if (claim->req != NULL)
+        tn_rows_start(&claim->claim, now_of(claim->session->store), &claim->req->op);
+}
+
+static void ask_claim(struct tn_rows_store *store, struct tn_rows_session *session,
+                      struct tn_store_req *req)
+{
+    const struct tn_op *op = &req->op;
+    bool has_term = op->kind == TN_OP_ACQUIRE || op->kind == TN_OP_RELEASE;
+    struct tn_rows_watch *watch = get_name(store, op->name, op->name_len);
+    struct rows_claim *claim = NULL;
+    struct tn_secret term;
+
+    tn_secret_hash(&op->term, 't', &term);
+    if (watch != NULL && has_term)
+        claim = find_claim(session, watch, &term);
+    if (watch != NULL && claim == NULL)
+        claim = add_claim(session, watch, has_term ? &term : NULL);
+    if (claim == NULL) {
+        fail_req(store, req, TENURE_E_NOMEM, "out of memory");
+        return;
+    }
+    tn_req_add(&claim->waiting, req);
+    start_next(claim);
+}
+
+/* Number 0 is newer than all before: a script does not know how often it was renewed. */
+static void renew(struct tn_rows_store *store, struct tn_rows_session *session,
+                  struct tn_store_req *req)
+{
+    struct tn_op *op = &req->op;
+
+    if (op->seq != 0 && op->seq <= session->seq) {
+        req->answer = TN_ANSWER_STALE;
+        add_answer(store, req);
+        return;
+    }
+    session->seq = op->seq != 0 ? op->seq : session->seq + 1;
+    op->beat = session->rows.begun + 1;
+    tn_req_add(&session->renewals, req);
+    tn_rows_renew(&session->rows, now_of(store), op->beat);
+}
+
+static void close_session(struct tn_rows_store *store, struct tn_rows_session *session,
+                          struct tn_store_req *req)
+{
+    struct tn_op op = { .kind = TN_OP_RELEASE };
+
+    session->kept = false;
+    session->close = req;
+    for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next)
+        if (each->held && tn_rows_is_free(each))
+            tn_rows_start(each, now_of(store), &op);
+    kick(store);
+}
+
+/* Nobody renewed it for a TTL: it is gone, as with any other store. */
+static bool is_over(const struct tn_rows_store *store, struct tn_rows_session *session)
+{
+    bool over = session->kept && session->seq > 0 && tn_rows_is_over(&session->rows, now_of(store));
+
+    if (over) {
+        session->kept = false;
+        for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next)
+            each->held = each->revoked = false;
+    }
+    return over;
+}
+
+static void ask_session(struct tn_rows_store *store, struct tn_store_req *req)
+{
+    const struct tn_op *op = &req->op;
+    struct tn_rows_session *session;
+    struct tn_secret hash;
+
+    tn_secret_hash(&op->session, 's', &hash);
+    session = find_session(store, &hash);
+    if (session != NULL && (session->close != NULL || is_over(store, session)))
+        session = NULL;
+    if (session == NULL && op->kind == TN_OP_OPEN) {
+        session = add_session(store, &hash, op);
+        if (session == NULL) {
+            fail_req(store, req, TENURE_E_NOMEM, "out of memory");
+            return;
+        }
+        session->kept = true;
+    }
+    /* A script's release: the row knows its session, this process does not. */
+    if (session == NULL && op->kind == TN_OP_RELEASE)
+        session = add_session(store, &hash, op);
+    if (session == NULL) {
+        req->answer = op->kind == TN_OP_CLOSE ? TN_ANSWER_OK : TN_ANSWER_GONE;
+        add_answer(store, req);
+    } else if (op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW) {
+        renew(store, session, req);
+    } else if (op->kind == TN_OP_CLOSE) {
+        close_session(store, session, req);
+    } else {
+        ask_claim(store, session, req);
+    }
+}
+
+void tn_rows_submit(struct tn_store *base, struct tn_store_req *req)
+{
+    struct tn_rows_store *store = (struct tn_rows_store *)base;
+    const char *fault = tn_op_fault(&req->op);
+
+    tn_req_init(req);
+    if (base->closing)
+        fail_req(store, req, TENURE_E_CLOSED, "the store is closed");
+    else if (fault != NULL)
+        fail_req(store, req, TENURE_E_INVALID, fault);
+    else if (req->op.kind == TN_OP_READ || req->op.kind == TN_OP_REVOKE)
+        ask_claim(store, store->reader, req);
+    else
+        ask_session(store, req);
+}
+
+/* --- Watching --------------------------------------------------------------------------------- */
+
+static void poll_name(struct tn_rows_store *store, struct tn_rows_watch *watch)
+{
+    struct tn_op op = { .kind = TN_OP_READ };
+
+    if (watch->poll != NULL)
+        return;
+    watch->poll_at = TN_NEVER;
+    if (store->engine->poll_every > 0)
+        watch->poll_at =
+            now_of(store) + tn_plan_jittered(&store->prng, store->engine->poll_every, TN_PPM / 2);
+    watch->poll = add_claim(store->reader, watch, NULL);
+    if (watch->poll != NULL)
+        tn_rows_start(&watch->poll->claim, now_of(store), &op);
+}
+
+void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version)
+{
+    struct tn_rows_watch *watch = find_name(store, name, strlen(name));
+
+    if (watch == NULL)
+        return;
+    if (watch->watches > 0)
+        watch->poll_at = 0;
+    (void)snprintf(watch->written, sizeof watch->written, "%s", version);
+    kick(store);
+}
+
+/* A holder whose row somebody else has written learns at once what it means. */
+static void look_at_held(struct tn_rows_session *session, tenure_ns now)
+{
+    for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next) {
+        const struct rows_claim *claim = (const struct rows_claim *)(const void *)each;
+        if (claim->watch->written[0] != '\0' && strcmp(claim->watch->written, each->version) != 0)
+            tn_rows_look(each, now);
+    }
+}
+
+int tn_rows_watch(struct tn_store *base, const char *name, bool on)
+{
+    struct tn_rows_store *store = (struct tn_rows_store *)base;
+    struct tn_rows_watch *watch = get_name(store, name, strlen(name));
+
+    if (watch == NULL)
+        return TENURE_E_NOMEM;
+    TN_ASSERT(on || watch->watches > 0);
+    watch->watches += on ? 1U : -1U;
+    watch->told = watch->told && watch->watches > 0;
+    watch->poll_at = watch->watches > 0 ? (on ? 0 : watch->poll_at) : TN_NEVER;
+    kick(store);
+    return 0;
+}
+
+void tn_rows_list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
+{
+    struct tn_rows_store *store = (struct tn_rows_store *)base;
+    const struct tn_store_query query = { .listed = done, .arg = arg };
+
+    if (tn_query_add(&store->lists, &query, prefix))
+        kick(store);
+}
+
+static void start_lists(struct tn_rows_store *store)
+{
+    struct tn_store_query *query;
+
+    while ((query = store->lists) != NULL) {
+        store->lists = query->next;
+        if (store->base.closing)
+            tn_query_fail(query, TENURE_E_CLOSED, "the store is closed");
+        else
+            store->engine->list(store, query->prefix, query->listed, query->arg);
+        free(query);
+    }
+}
+
+/* --- Time ------------------------------------------------------------------------------------- */
+
+static void wake(uv_timer_t *handle)
+{
+    kick(handle->data);
+}
+
+static tenure_ns wake_at(const struct tn_rows_store *store)
+{
+    tenure_ns at = TN_NEVER;
+
+    for (const struct tn_rows_session *each = store->sessions; each != NULL; each = each->next)
+        if (tn_rows_wake_at(&each->rows) < at)
+            at = tn_rows_wake_at(&each->rows);
+    for (const struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
+        if (each->poll_at < at)
+            at = each->poll_at;
+        if (tn_rows_name_wake_at(&each->known) < at)
+            at = tn_rows_name_wake_at(&each->known);
+    }
+    return at;
+}
+
+static void tick(struct tn_rows_store *store, tenure_ns now)
+{
+    for (struct tn_rows_session *each = store->sessions; each != NULL; each = each->next) {
+        tn_rows_tick(&each->rows, now);
+        look_at_held(each, now);
+        for (struct tn_rows_claim *claim = each->rows.claims; claim != NULL; claim = claim->next)
+            start_next((struct rows_claim *)(void *)claim);
+    }
+    for (struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
+        struct tn_store_record free = { .token = each->known.observer.token };
+        each->written[0] = '\0';
+        if (tn_rows_name_is_vacated(&each->known, now))
+            tell_change(store, each, &free);
+        if (each->poll_at <= now && each->watches > 0)
+            poll_name(store, each);
+    }
+}
+
+static void close_handles(struct tn_rows_store *store);
+
+static void turn(uv_idle_t *handle)
+{
+    struct tn_rows_store *store = handle->data;
+    struct tn_rows_io *io;
+    tenure_ns now = now_of(store);
+
+    (void)uv_idle_stop(&store->turn);
+    while ((io = store->ended) != NULL) {
+        store->ended = io->next;
+        if (!store->base.closing)
+            pass_on(io, now);
+        free(io);
+    }
+    if (!store->base.closing) {
+        tick(store, now);
+        drop_sessions(store);
+        drop_names(store);
+    }
+    tell_news(store);
+    tn_req_finish_all(&store->answers);
+    start_lists(store);
+    if (store->base.closing)
+        close_handles(store);
+    else
+        tn_store_wake_at(&store->base, &store->timer, wake, wake_at(store));
+}
+
+/* --- Opening and closing ---------------------------------------------------------------------- */
+
+static void free_session(struct tn_rows_store *store, struct tn_rows_session *session)
+{
+    while (session->rows.claims != NULL) {
+        struct rows_claim *claim = (struct rows_claim *)(void *)session->rows.claims;
+        if (claim->req != NULL)
+            tn_req_add(&claim->waiting, claim->req);
+        for (struct tn_store_req *req; (req = tn_req_take(&claim->waiting)) != NULL;)
+            fail_req(store, req, TENURE_E_CLOSED, "the store is closed");
+        free_claim(claim);
+    }
+    for (struct tn_store_req *req; (req = tn_req_take(&session->renewals)) != NULL;)
+        fail_req(store, req, TENURE_E_CLOSED, "the store is closed");
+    if (session->close != NULL)
+        fail_req(store, session->close, TENURE_E_CLOSED, "the store is closed");
+    free(session);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct tn_rows_store *store = handle->data;
+
+    TN_ASSERT(store->open_handles > 0);
+    if (--store->open_handles == 0)
+        tn_store_gone(&store->base);
+}
+
+/* The engine has ended what was under way: only the handles are left. */
+static void close_handles(struct tn_rows_store *store)
+{
+    if (!store->shut || store->under_way != NULL || store->ended != NULL ||
+        uv_is_closing((uv_handle_t *)&store->turn))
+        return;
+    drop_names(store);
+    uv_close((uv_handle_t *)&store->turn, handle_closed);
+    uv_close((uv_handle_t *)&store->timer, handle_closed);
+}
+
+void tn_rows_shut(struct tn_rows_store *store)
+{
+    store->shut = true;
+    kick(store);
+}
+
+void tn_rows_close(struct tn_store *base, void (*closed)(void *arg), void *arg)
+{
+    struct tn_rows_store *store = (struct tn_rows_store *)base;
+
+    tn_store_close(base, closed, arg);
+    while (store->sessions != NULL) {
+        struct tn_rows_session *session = store->sessions;
+        store->sessions = session->next;
+        session->rows.renewal_count = 0;
+        free_session(store, session);
+    }
+    for (struct tn_rows_watch *each = store->names; each != NULL; each = each->next)
+        each->watches = 0;
+    kick(store);
+    store->engine->shut(store);
+}
+
+void *tn_rows_open(size_t size, const struct tn_store_ops *ops, const struct tn_rows_engine *engine,
+                   const struct tn_store_open *how, struct tn_text *reterr)
+{
+    struct tn_rows_store *store = tn_store_new(size, ops, how, reterr);
+    struct tn_op none = { .kind = TN_OP_READ };
+    struct tn_secret nobody;
+
+    if (store == NULL)
+        return NULL;
+    store->engine = engine;
+    store->news_end = &store->news;
+    tn_prng_seed(&store->prng, store->base.seeds[0]);
+    if (tn_random_secret(&nobody) == 0)
+        store->reader = add_session(store, &nobody, &none);
+    if (store->reader == NULL) {
+        tn_text_add(reterr, "out of memory");
+        free(store);
+        return NULL;
+    }
+    store->reader->kept = true;
+    (void)uv_idle_init(how->loop, &store->turn);
+    (void)uv_timer_init(how->loop, &store->timer);
+    store->turn.data = store;
+    store->timer.data = store;
+    store->open_handles = 2;
+    return store;
+}
