@@ -3,6 +3,7 @@
  * The checkers use their own books, never the core's opinion of itself: the world knows the real
  * time, every clock, what the store granted and what each application was told. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 /* network.c - messages: dropped, delayed, doubled, overtaken, cut off one way or both. */
+#include "sim/script.h"
 #include "sim/world.h"
 
 static bool is_for_store(const struct sim_event *event)
@@ -37,6 +38,10 @@ static bool is_lost(struct sim_world *world, const struct sim_event *event)
     const struct sim_node *node = &world->nodes[event->node];
     if (is_doomed(world, event))
         return true;
+    if (world->script != NULL && sim_script_loses(world->script, world->sent)) {
+        note_lost_reply(world, event);
+        return true;
+    }
     if ((is_for_store(event) && world->now < node->cut_to_until) ||
         (is_from_store(event) && world->now < node->cut_from_until)) {
         note_lost_reply(world, event);
@@ -57,17 +62,29 @@ static tenure_ns travel_time(struct sim_world *world)
         sim_fired(world, SIM_FAULT_DELAY);
         return sim_between(world, config->delay, config->delay_most);
     }
-    if (world->scenario != NULL)
+    if (world->script != NULL)
         return config->delay; /* A story has round numbers. */
     return sim_between(world, config->delay / 8, config->delay);
+}
+
+static void tell_sent(const struct sim_world *world, const struct sim_event *event, tenure_ns at)
+{
+    const struct sim_listener *listener = world->listener;
+    if (listener != NULL && listener->message != NULL)
+        listener->message(listener->arg, world, event, world->sent, at);
 }
 
 void sim_send(struct sim_world *world, struct sim_event *event)
 {
     event->order = world->order + 1;
-    if (is_lost(world, event))
+    world->sent++;
+    if (is_lost(world, event)) {
+        tell_sent(world, event, TN_NEVER);
         return;
-    sim_at(world, world->now + travel_time(world), event);
+    }
+    tenure_ns at = world->now + travel_time(world);
+    tell_sent(world, event, at);
+    sim_at(world, at, event);
     if (!world->healed && sim_chance(world, world->config.duplicate_ppm)) {
         sim_fired(world, SIM_FAULT_DUPLICATE);
         sim_at(world, world->now + travel_time(world), event);

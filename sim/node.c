@@ -52,6 +52,36 @@ static void app_later(struct sim_world *world, const struct sim_node *node, uint
     sim_at(world, world->now + in, &event);
 }
 
+tenure_ns sim_node_deadline(const struct sim_node *node)
+{
+    tenure_ns deadline = tn_session_deadline(&node->candidate.session);
+    return deadline == 0 ? 0 : sim_clock_real(&node->clock, deadline - clock_error(node));
+}
+
+/* A term is over now, or was over before at the deadline, if nobody was awake to see it pass. */
+static void note_over(struct sim_world *world, const struct sim_node *node, uint32_t name)
+{
+    tenure_ns deadline = sim_node_deadline(node);
+    tenure_ns over_at = deadline > 0 && deadline < world->now ? deadline : world->now;
+    if (world->vacant_since[name] == TN_NEVER || over_at > world->vacant_since[name])
+        world->vacant_since[name] = over_at;
+}
+
+/* The time without a leader, up to now; none when a term is still valid. A leader that is asleep
+ * does not know yet that it has lost. */
+static void note_gap(struct sim_world *world, const struct sim_node *winner, uint32_t name)
+{
+    for (uint32_t i = 0; world->leading[name] > 1 && i < world->config.nodes; i++)
+        if (&world->nodes[i] != winner && world->nodes[i].up &&
+            world->nodes[i].seats[name].app.told_won)
+            note_over(world, &world->nodes[i], name);
+    if (world->vacant_since[name] == TN_NEVER)
+        return;
+    world->gap[name] = world->now - world->vacant_since[name];
+    if (world->gap[name] > world->gap_most[name])
+        world->gap_most[name] = world->gap[name];
+}
+
 static void app_won(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token)
 {
     struct sim_app *app = &node->seats[name].app;
@@ -68,7 +98,7 @@ static void app_won(struct sim_world *world, struct sim_node *node, uint32_t nam
     app->drain_id++;
     world->leading[name]++;
     world->leader[name] = node->index;
-    world->gap[name] = world->now - world->vacant_since[name];
+    note_gap(world, node, name);
     world->stats.terms++;
     sim_trace_node(world, node, "leads %s with token %llu", sim_name(name),
                    (unsigned long long)token);
@@ -79,7 +109,7 @@ static void app_won(struct sim_world *world, struct sim_node *node, uint32_t nam
 static tenure_ns drain_time(struct sim_world *world)
 {
     tenure_ns allowed = world->config.claim.drain_timeout;
-    if (world->scenario != NULL)
+    if (world->script != NULL)
         return allowed / 4;
     if (!world->healed && sim_chance(world, TN_PPM / 10)) {
         sim_fired(world, SIM_FAULT_SLOW_DRAIN);
@@ -108,7 +138,7 @@ static void app_lost(struct sim_world *world, struct sim_node *node, uint32_t na
     world->leading[name]--;
     if (world->leader[name] == node->index)
         world->leader[name] = SIM_NOBODY;
-    world->vacant_since[name] = world->now;
+    note_over(world, node, name);
     world->stats.losses++;
     sim_trace_node(world, node, "lost %s: %s (token %llu)", sim_name(name),
                    tn_reason_text(action->reason), (unsigned long long)action->token);
@@ -293,7 +323,7 @@ static void note_reply(struct sim_world *world, struct sim_node *node,
     if (event->op == TN_OP_ACQUIRE && event->answer == TN_ANSWER_GRANTED)
         note_grant(node, event);
     if (event->op == TN_OP_ACQUIRE && event->answer == TN_ANSWER_QUEUED) {
-        if (world->scenario != NULL && world->config.nodes < 10 && !app->waits)
+        if (world->script != NULL && world->config.nodes < 10 && !app->waits)
             sim_trace_node(world, node, "waits in the queue for %s", sim_name(event->name));
         app->waits = true;
     }
@@ -305,7 +335,7 @@ static void check_renewal(struct sim_world *world, struct sim_node *node,
     sim_check_extended(world, node);
     if (event->answer == TN_ANSWER_GONE)
         sim_check_gone(world, node);
-    if (world->scenario != NULL && event->op == TN_OP_RENEW && world->config.nodes < 10 &&
+    if (world->script != NULL && event->op == TN_OP_RENEW && world->config.nodes < 10 &&
         world->leader[0] == node->index)
         sim_trace_node(world, node, "renewed, %lld ms before its deadline",
                        (long long)((deadline - node->clock.last) / TN_MS(1)));
@@ -502,7 +532,7 @@ void sim_node_crash(struct sim_world *world, uint32_t index)
     for (uint32_t i = 0; i < world->config.names; i++) {
         if (node->seats[i].app.told_won) {
             world->leading[i]--;
-            world->vacant_since[i] = world->now;
+            note_over(world, node, i);
         }
         if (world->leader[i] == index)
             world->leader[i] = SIM_NOBODY;

@@ -2,6 +2,7 @@
  * in which everything works and someone must lead within P7's bound - after the chaos, after k
  * failed renewals (P8: the same one), after a crash, after a resignation. */
 #include "base/assert.h"
+#include "sim/script.h"
 #include "sim/world.h"
 
 enum phase {
@@ -217,8 +218,8 @@ static void finish(struct sim_world *world)
 
 void sim_phase_step(struct sim_world *world)
 {
-    if (world->scenario != NULL) {
-        world->scenario->step(world, world->phase++);
+    if (world->script != NULL) {
+        sim_script_step(world);
         return;
     }
     switch ((enum phase)world->phase) {

@@ -14,9 +14,17 @@ static bool admit(struct sim_receiver *receiver, uint64_t token)
     return tenure_fence_admit(&receiver->fence, token) == 0;
 }
 
+static void tell_write(const struct sim_world *world, const struct sim_event *event,
+                       enum sim_verdict verdict)
+{
+    if (world->listener != NULL && world->listener->write != NULL)
+        world->listener->write(world->listener->arg, world, event, verdict);
+}
+
 static void refuse(struct sim_world *world, struct sim_receiver *receiver,
                    const struct sim_event *event)
 {
+    tell_write(world, event, SIM_REFUSED);
     receiver->refused++;
     world->stats.refused_writes++;
     sim_trace_node(world, &world->nodes[event->node],
@@ -37,6 +45,7 @@ static void write_in(struct sim_world *world, struct sim_receiver *receiver,
         return;
     }
     receiver->accepted++;
+    tell_write(world, event, stale ? SIM_HARMFUL : SIM_TAKEN);
     if (world->config.fenced) {
         sim_check_accepted(world, event->name, event->token);
     } else if (stale) {

@@ -84,7 +84,13 @@ static void fill_row(const struct tn_row *row, uint64_t version, struct sim_even
 
 static uint64_t parse_version(const char *version)
 {
-    return strcmp(version, "*") == 0 ? ANY_VERSION : strtoull(version, NULL, 10);
+    uint64_t number = 0;
+
+    if (version[0] == '*')
+        return ANY_VERSION;
+    for (; *version >= '0' && *version <= '9'; version++)
+        number = 10 * number + (uint64_t)(*version - '0');
+    return number;
 }
 
 static void done(void *arg, struct tn_rows_claim *claim, enum tn_rows_goal goal,
@@ -402,7 +408,7 @@ static void trace_put(struct sim_world *world, const struct sim_event *event, bo
 {
     char label[16];
 
-    if (world->trace == NULL)
+    if (world->listener == NULL || world->script != NULL)
         return;
     sim_trace_label(&world->nodes[event->node], label, sizeof label);
     sim_trace_other(world, "store", "%s writes %s %s, token %llu, if version %llu: %s", label,

@@ -2,6 +2,7 @@
  *
  * Grants and releases are on disk before anyone hears of them; renewals are not. So a restart
  * brings back the table as it was, through tn_table_restart; a restore an older copy. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,7 +206,7 @@ static void step_table(struct sim_world *world, const struct tn_op *op,
 
 /* --- What comes out of the table -------------------------------------------------------------- */
 
-static uint32_t name_of(struct sim_world *world, uint32_t lease)
+static uint32_t name_of(const struct sim_world *world, uint32_t lease)
 {
     struct tn_lease_view view;
     tn_table_lease(world->store.table, lease, &view);
@@ -384,7 +385,7 @@ static void trace_served(struct sim_world *world, const struct sim_event *reques
     static const char *const answers[] = { "ok",       "granted", "queued", "held", "free",
                                            "released", "stale",   "denied", "gone", "full" };
     char label[16];
-    if (world->trace == NULL || world->scenario != NULL)
+    if (world->listener == NULL || world->script != NULL)
         return;
     sim_trace_label(&world->nodes[request->node], label, sizeof label);
     if (request->op <= TN_OP_CLOSE)
@@ -397,6 +398,28 @@ static void trace_served(struct sim_world *world, const struct sim_event *reques
                         (unsigned long long)request->life, request->incarnation,
                         (unsigned long long)request->gen, answers[result->answer],
                         (unsigned long long)result->token);
+}
+
+void sim_store_look(const struct sim_world *world, uint32_t name, struct sim_holding *ret_held)
+{
+    const struct sim_store *store = &world->store;
+    struct tn_lease_view view;
+
+    *ret_held = (struct sim_holding) { .node = SIM_NOBODY };
+    for (uint32_t i = tn_table_next(store->table, 0); i != 0; i = tn_table_next(store->table, i)) {
+        if (name_of(world, i) != name)
+            continue;
+        tn_table_lease(store->table, i, &view);
+        tenure_ns left = view.remaining - (sim_store_now(world) - store->stepped_at);
+        ret_held->token = view.token;
+        if (view.session == NULL)
+            return;
+        ret_held->node = sim_waiter_of(view.session, view.term).node;
+        ret_held->ttl = view.ttl;
+        ret_held->left = left > 0 ? left : 0;
+        ret_held->revoked = view.revoked;
+        return;
+    }
 }
 
 /* A term is over when its name changed to free, or to the next in line. */
@@ -443,7 +466,7 @@ static void serve(struct sim_world *world, const struct sim_event *request)
         sim_send(world, &reply);
     sim_store_schedule(world);
     /* An operator who is quicker than the reply. */
-    if (result.answer == TN_ANSWER_GRANTED && !world->healed && world->scenario == NULL &&
+    if (result.answer == TN_ANSWER_GRANTED && !world->healed && world->script == NULL &&
         sim_chance(world, TN_PPM / 200))
         sim_store_operator(world, TN_OP_REVOKE, request->name, 0);
 }

@@ -3,6 +3,7 @@
  * The bar spans one TTL from the send of the last renewal that counted: '.' is over, '#' is left,
  * '|' is the deadline D, '-' the margin in which the holder is silent and the store still waits. */
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "sim/world.h"
 
@@ -36,15 +37,21 @@ static void draw_bar(const struct sim_world *world, const struct sim_node *node,
     bar[BAR + 2] = '\0';
 }
 
+static bool is_told(const struct sim_world *world)
+{
+    return world->listener != NULL && world->listener->line != NULL;
+}
+
 static void tell(struct sim_world *world, const char *who, const char *bar, const char *format,
                  va_list args)
 {
     tenure_ns us = (world->now - TN_SEC(1)) / 1000;
-    char text[200];
+    char text[200], line[300];
     (void)vsnprintf(text, sizeof text, format, args);
-    (void)fprintf(world->trace,
-                  bar[0] ? "[%5lld.%03lld] %-6s %-52s %s\n" : "[%5lld.%03lld] %-6s %s\n",
-                  (long long)(us / 1000000), (long long)(us / 1000 % 1000), who, text, bar);
+    int len = snprintf(line, sizeof line,
+                       bar[0] ? "[%5lld.%03lld] %-6s %-52s %s\n" : "[%5lld.%03lld] %-6s %s\n",
+                       (long long)(us / 1000000), (long long)(us / 1000 % 1000), who, text, bar);
+    world->listener->line(world->listener->arg, world, line, (size_t)len);
 }
 
 void sim_trace_node(struct sim_world *world, const struct sim_node *node, const char *format, ...)
@@ -52,7 +59,7 @@ void sim_trace_node(struct sim_world *world, const struct sim_node *node, const 
     va_list args;
     char label[16], bar[BAR + 3] = "";
     bool leads = false;
-    if (world->trace == NULL)
+    if (!is_told(world))
         return;
     for (uint32_t i = 0; i < world->config.names && node->up; i++)
         leads = leads || node->seats[i].app.told_won;
@@ -67,7 +74,7 @@ void sim_trace_node(struct sim_world *world, const struct sim_node *node, const 
 void sim_trace_other(struct sim_world *world, const char *who, const char *format, ...)
 {
     va_list args;
-    if (world->trace == NULL)
+    if (!is_told(world))
         return;
     va_start(args, format);
     tell(world, who, "", format, args);

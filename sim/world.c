@@ -66,8 +66,7 @@ static void keep_memory(const struct sim_world *old, struct sim_world *fresh)
     fresh->store.block_size = old->store.block_size;
     for (uint32_t i = 0; i < SIM_NAMES_MAX; i++)
         fresh->store.queue[i].list = old->store.queue[i].list;
-    fresh->trace = old->trace;
-    fresh->colour = old->colour;
+    fresh->listener = old->listener;
 }
 
 void sim_world_reset(struct sim_world *world, const struct sim_config *config, uint64_t seed)
@@ -90,6 +89,8 @@ void sim_world_reset(struct sim_world *world, const struct sim_config *config, u
     }
     for (uint32_t i = 0; i < SIM_NAMES_MAX; i++)
         fresh.leader[i] = SIM_NOBODY;
+    for (uint32_t i = 0; i < SIM_NAMES_MAX; i++)
+        fresh.vacant_since[i] = TN_NEVER;
     fresh.doomed_node = SIM_NOBODY;
     fresh.must_keep = SIM_NOBODY;
     *world = fresh;
@@ -205,18 +206,34 @@ static void check_progress(struct sim_world *world, tenure_ns before)
     if (world->now != before)
         world->moved_on = world->stats.events;
     if (world->stats.events > SIM_EVENTS_MOST ||
-        world->stats.events - world->moved_on > SIM_EVENTS_AT_ONCE)
+        world->stats.events - world->moved_on > SIM_EVENTS_AT_ONCE) {
         sim_violate(world, "P7", "everyone is busy and nothing gets on");
+        world->ended = true;
+    }
 }
 
-void sim_world_run(struct sim_world *world)
+static bool is_over(const struct sim_world *world)
 {
-    while (!world->ended && world->violation.promise == NULL) {
+    return world->ended || (world->violation.promise != NULL && !world->goes_on);
+}
+
+tenure_ns sim_world_next_at(const struct sim_world *world)
+{
+    return is_over(world) || world->heap_count == 0 ? TN_NEVER : world->heap[0].at;
+}
+
+void sim_world_run(struct sim_world *world, tenure_ns until)
+{
+    while (!is_over(world) && (until == TN_NEVER || sim_world_next_at(world) <= until)) {
         tenure_ns before = world->now;
         struct sim_event event = take(world);
         check_progress(world, before);
         dispatch(world, &event);
+        if (world->listener != NULL && world->listener->step != NULL)
+            world->listener->step(world->listener->arg, world);
     }
+    if (!is_over(world) && until != TN_NEVER && until > world->now)
+        world->now = until;
 }
 
 /* --- Clocks ----------------------------------------------------------------------------------- */

@@ -6,14 +6,17 @@
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
  * application, store.c the authority, rows.c a store of rows and its clients, receiver.c the fenced
- * resource, faults.c what breaks, check.c the promises, phases.c a seed's life, scenario.c stories
- * for people, trace.c their telling, run.c many seeds on all cores. */
+ * resource, faults.c what breaks, check.c the promises, phases.c a seed's life, script.c acts that
+ * a person wrote, acts.c what each of them does, scenario.c stories made of them, stage.c a script
+ * to look at from outside, snapshot.c what is to be seen there, trace.c the telling, run.c one
+ * seed, guard.c assertions, crew.c many seeds on all cores. All but guard.c and crew.c are also
+ * compiled to WebAssembly (web/wasm). */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/prng.h"
 #include "base/time.h"
@@ -131,12 +134,16 @@ struct sim_seat { /* One candidate's place in one election. */
 
 struct sim_world;
 struct sim_row_client; /* rows.c */
+struct sim_script;
 
 /* What the candidate's host functions get. */
 struct sim_host {
     struct sim_world *world;
     struct sim_node *node;
 };
+
+/* Why a node stands still. */
+enum sim_stop { SIM_PAUSED, SIM_SUSPENDED, SIM_FROZEN };
 
 struct sim_node {
     struct tn_candidate candidate;
@@ -151,7 +158,10 @@ struct sim_node {
     tenure_ns cut_to_until, cut_from_until; /* Real: when the link to, and from, the store heals. */
     uint64_t last_to_store, last_from_store; /* Newest message delivered, to notice reordering. */
     tenure_ns
-        renewed_at; /* Real: when the store last processed a renewal of the present session. */
+        renewed_at;  /* Real: when the store last processed a renewal of the present session. */
+    uint8_t stopped; /* enum sim_stop, while paused_until lies ahead. */
+    uint64_t begun_token; /* Of a write that was begun before the process was frozen, */
+    uint32_t begun_by;    /* and the incarnation that began it. */
 };
 
 /* Independent of the table: who waits, in which order, and until when each session lives. */
@@ -270,14 +280,21 @@ struct sim_stats {
     uint64_t lease_us; /* Simulated time times names, in microseconds. */
 };
 
-/* A story: what happens, and what must have come of it. */
-struct sim_scenario {
-    const char *name, *title;
-    void (*set_up)(struct sim_config *config); /* May be NULL. */
-    /* Step @step of the script; schedules the next one. */
-    void (*step)(struct sim_world *world, uint32_t step);
-    bool (*came_true)(const struct sim_world *world);
-    const char *moral;
+/* What came of a write. */
+enum sim_verdict { SIM_TAKEN, SIM_REFUSED, SIM_HARMFUL };
+
+/* An observer of a world; each function may be NULL. They must not change the world. */
+struct sim_listener {
+    /* A line of the trace, with its newline. */
+    void (*line)(void *arg, const struct sim_world *world, const char *line, size_t len);
+    /* Message number @number was sent; @arrives_at is TN_NEVER when the network loses it. */
+    void (*message)(void *arg, const struct sim_world *world, const struct sim_event *event,
+                    uint64_t number, tenure_ns arrives_at);
+    void (*write)(void *arg, const struct sim_world *world, const struct sim_event *event,
+                  enum sim_verdict verdict);
+    /* An event was dealt with. */
+    void (*step)(void *arg, const struct sim_world *world);
+    void *arg;
 };
 
 struct sim_heap_entry {
@@ -303,10 +320,11 @@ struct sim_world {
     struct sim_row_client *row_clients; /* SIM_ROWS: one per node. */
     struct sim_store store;
     struct sim_receiver receivers[SIM_NAMES_MAX];
-    uint32_t leading[SIM_NAMES_MAX]; /* How many applications are between WON and LOST. */
-    uint32_t leader[SIM_NAMES_MAX];  /* The one told last. */
-    tenure_ns vacant_since[SIM_NAMES_MAX];
-    tenure_ns gap[SIM_NAMES_MAX]; /* The last time without a leader. */
+    uint32_t leading[SIM_NAMES_MAX];       /* How many applications are between WON and LOST. */
+    uint32_t leader[SIM_NAMES_MAX];        /* The one told last. */
+    tenure_ns vacant_since[SIM_NAMES_MAX]; /* The last instant at which a term was valid. */
+    tenure_ns gap[SIM_NAMES_MAX];          /* The last time without a leader. */
+    tenure_ns gap_most[SIM_NAMES_MAX];     /* The longest, the one before the first term apart. */
     uint32_t phase;
     bool healed;              /* The liveness phase: nothing breaks any more. */
     uint32_t doomed_node;     /* P8: whose renewals the network swallows, */
@@ -315,17 +333,23 @@ struct sim_world {
     bool ended;
     struct sim_violation violation; /* promise NULL: none. */
     struct sim_stats stats;
-    const struct sim_scenario *scenario;
-    FILE *trace;
-    bool colour;
+    bool goes_on;                        /* Behind a broken promise, to show what comes of it. */
+    const struct sim_script *script;     /* NULL: a seed, where chance breaks things. */
+    uint32_t act;                        /* The next one of the script. */
+    uint64_t sent;                       /* Messages so far. */
+    bool clock_out_of_bounds;            /* Some clock left the plan's bound: P1 rests on it. */
+    const struct sim_listener *listener; /* May be NULL. */
 };
 
 /* --- world.c --- */
 void sim_world_free(struct sim_world *world);
 /* Prepare for @config; memory is kept from one seed to the next. */
 void sim_world_reset(struct sim_world *world, const struct sim_config *config, uint64_t seed);
-/* Run until the world has ended or a promise is broken. */
-void sim_world_run(struct sim_world *world);
+/* Run until the world has ended or a promise is broken, or else until @until, that instant's events
+ * included; then it is @until. TN_NEVER: to the end. */
+void sim_world_run(struct sim_world *world, tenure_ns until);
+/* When the next event is due; TN_NEVER: the world has ended. */
+tenure_ns sim_world_next_at(const struct sim_world *world);
 /* Schedule @event at real time @at. */
 void sim_at(struct sim_world *world, tenure_ns at, const struct sim_event *event);
 /* Let every message under way arrive by @latest, and whoever drains be done by @drained. */
@@ -355,6 +379,8 @@ tenure_ns sim_node_now(const struct sim_world *world, const struct sim_node *nod
 /* The token with which @node may act on @name this very instant, or 0. */
 uint64_t sim_node_token(const struct sim_world *world, const struct sim_node *node, uint32_t name);
 void sim_node_schedule(struct sim_world *world, struct sim_node *node);
+/* The real instant of the deadline of its session; 0 if there was never one. */
+tenure_ns sim_node_deadline(const struct sim_node *node);
 
 /* --- store.c --- */
 void sim_store_init(struct sim_world *world);
@@ -368,6 +394,14 @@ void sim_store_forget_names(struct sim_world *world);
 tenure_ns sim_store_now(const struct sim_world *world);
 void sim_store_schedule(struct sim_world *world);
 const char *sim_name(uint32_t name);
+/* Whom the store believes to hold a name; looking changes nothing. */
+struct sim_holding {
+    uint32_t node; /* SIM_NOBODY: nobody. */
+    uint64_t token;
+    tenure_ns left, ttl; /* On the store's clock. */
+    bool revoked;
+};
+void sim_store_look(const struct sim_world *world, uint32_t name, struct sim_holding *ret_held);
 
 struct tn_secret sim_session_secret(const struct sim_node *node, uint64_t life);
 struct tn_secret sim_term_secret(const struct sim_node *node, uint32_t incarnation, uint64_t gen);
@@ -428,12 +462,6 @@ void sim_check_led(struct sim_world *world, uint32_t name, const char *when);
 void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config);
 void sim_phase_step(struct sim_world *world);
 
-/* --- scenario.c --- */
-const struct sim_scenario *sim_scenario_find(const char *name);
-const struct sim_scenario *sim_scenario_at(uint32_t index); /* NULL at the end. */
-/* Tell the story on world->trace. True when it came true and no promise was broken. */
-bool sim_scenario_run(struct sim_world *world, const struct sim_scenario *scenario);
-
 /* --- trace.c --- */
 void sim_trace_node(struct sim_world *world, const struct sim_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -441,26 +469,15 @@ void sim_trace_other(struct sim_world *world, const char *who, const char *forma
     __attribute__((format(printf, 3, 4)));
 void sim_trace_label(const struct sim_node *node, char *buf, size_t size);
 
-/* --- run.c --- */
-struct sim_totals {
-    struct sim_stats stats;
-    uint64_t seeds;
-    uint64_t violations;
-    uint64_t first_seed; /* The lowest seed that broke a promise. */
-    struct sim_violation first;
-    double seconds;
-};
+/* --- guard.c --- */
+/* sim_world_run; an assertion that trips counts as a violation. */
+void sim_run_guarded(struct sim_world *world, tenure_ns until);
 
-/* Run a world that was prepared; an assertion that trips counts as a violation. */
-void sim_run_guarded(struct sim_world *world);
+/* --- run.c --- */
+/* Prepare @world for a seed. */
+void sim_seed_open(struct sim_world *world, uint64_t seed);
 /* Simulate one seed in @world. */
 void sim_run_seed(struct sim_world *world, uint64_t seed);
-/* Simulate seeds @from .. @from + @count - 1 on @threads threads, or until the promise @stop_at
- * (may be NULL) is broken; then only that violation is told of. @progress (may be NULL) is called
- * about ten times a second from the calling thread. */
-void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, const char *stop_at,
-                  void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg,
-                  struct sim_totals *ret_totals);
 
 struct sim_plant {
     const char *name, *promise, *wrong;
@@ -470,5 +487,22 @@ const struct sim_plant *sim_plant_at(uint32_t index);
 uint32_t sim_plant_find(const char *name); /* 0: no such plant. */
 /* Make the code make this mistake; false when this program was built without plants. */
 bool sim_plant_set(uint32_t index);
+
+/* --- crew.c --- */
+struct sim_totals {
+    struct sim_stats stats;
+    uint64_t seeds;
+    uint64_t violations;
+    uint64_t first_seed; /* The lowest seed that broke a promise. */
+    struct sim_violation first;
+    double seconds;
+};
+
+/* Simulate seeds @from .. @from + @count - 1 on @threads threads, or until the promise @stop_at
+ * (may be NULL) is broken; then only that violation is told of. @progress (may be NULL) is called
+ * about ten times a second from the calling thread. */
+void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, const char *stop_at,
+                  void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg,
+                  struct sim_totals *ret_totals);
 
 #endif

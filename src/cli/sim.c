@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "sim/world.h"
+#include "sim/script.h"
 
 static uint32_t cores(void)
 {
@@ -60,14 +60,20 @@ static int check_names(const struct tn_sim_options *asked)
 static int check_together(const struct tn_sim_options *asked)
 {
     int modes = asked->seeds_given + asked->seed_given + (asked->scenario != NULL) + asked->list +
-                asked->plants;
+                asked->plants + (asked->script != NULL);
     if (modes > 1)
-        return tn_cli_fail(TN_EXIT_USAGE, "sim",
-                           "give one of --seeds, --seed, --scenario, --list and --plants");
+        return tn_cli_fail(
+            TN_EXIT_USAGE, "sim",
+            "give one of --seeds, --seed, --scenario, --script, --list and --plants");
     if (asked->trace && !asked->seed_given)
         return tn_cli_fail(TN_EXIT_USAGE, "sim", "--trace needs a seed; add --seed N");
     if (asked->plant != NULL && (asked->scenario != NULL || asked->list || asked->plants))
-        return tn_cli_fail(TN_EXIT_USAGE, "sim", "--plant goes with --seeds or --seed only");
+        return tn_cli_fail(TN_EXIT_USAGE, "sim",
+                           "--plant goes with --seeds, --seed or --script only");
+    if (asked->as_script && asked->scenario == NULL)
+        return tn_cli_fail(TN_EXIT_USAGE, "sim", "--as-script needs a story; add --scenario NAME");
+    if (asked->as_script && asked->json)
+        return tn_cli_fail(TN_EXIT_USAGE, "sim", "--as-script and --json exclude each other");
     if (asked->trace && asked->json)
         return tn_cli_fail(TN_EXIT_USAGE, "sim", "--trace and --json exclude each other");
     if (asked->from > UINT64_MAX - asked->seeds)
@@ -116,9 +122,18 @@ static int run_seeds(const struct tn_sim_options *asked)
     return totals.violations == 0 ? TN_EXIT_OK : TN_EXIT_UNSAFE;
 }
 
+static void print_line(void *arg, const struct sim_world *world, const char *line, size_t len)
+{
+    (void)arg;
+    (void)world;
+    (void)fwrite(line, 1, len, stdout);
+}
+
+static const struct sim_listener printer = { .line = print_line };
+
 static int run_seed(const struct tn_sim_options *asked)
 {
-    struct sim_world world = { .trace = asked->trace ? stdout : NULL };
+    struct sim_world world = { .listener = asked->trace ? &printer : NULL };
     sim_run_seed(&world, asked->seed);
     bool broken = world.violation.promise != NULL;
     if (asked->json)
@@ -132,17 +147,61 @@ static int run_seed(const struct tn_sim_options *asked)
 static int run_scenario(const struct tn_sim_options *asked)
 {
     const struct sim_scenario *scenario = sim_scenario_find(asked->scenario);
-    struct sim_world world = { .trace = asked->json ? NULL : stdout };
+    struct sim_world world = { .listener = asked->json ? NULL : &printer };
+    static struct sim_script script;
+    if (asked->as_script) {
+        printf("%s\n", scenario->script);
+        return TN_EXIT_OK;
+    }
     if (!asked->json)
         printf("%s%s%s: %s\n", tn_cli_colour(TN_BOLD), scenario->name, tn_cli_colour(TN_PLAIN),
                scenario->title);
-    bool came_true = sim_scenario_run(&world, scenario);
+    bool came_true = sim_scenario_run(&world, scenario, &script);
     if (asked->json)
         tn_sim_json_scenario(scenario, &world, came_true);
     else
         tn_sim_text_scenario(scenario, &world, came_true);
     sim_world_free(&world);
     return came_true ? TN_EXIT_OK : TN_EXIT_UNSAFE;
+}
+
+/* The promises are those of a plan that `tenure run` accepts. */
+static int refuse_plan(const struct sim_script *script)
+{
+    return tn_cli_fail(TN_EXIT_USAGE, "sim",
+                       "--script: Tenure refuses these numbers: %s; 'tenure plan' says what would "
+                       "do",
+                       script->verdict == TN_PLAN_BREAKS_P1
+                           ? "the margin is too small for the clocks (P1)"
+                           : "there is no time for a second renewal (P8)");
+}
+
+static void run_history(const struct tn_sim_options *asked, const struct sim_script *script,
+                        struct sim_world *world)
+{
+    world->listener = asked->json ? NULL : &printer;
+    if (script->history != 0) {
+        sim_seed_open(world, script->history);
+    } else {
+        sim_script_open(world, script);
+        world->goes_on = true;
+    }
+    sim_run_guarded(world, TN_NEVER);
+    if (script->history == 0)
+        sim_script_tell_end(world);
+}
+
+static int run_script(const struct tn_sim_options *asked, const struct sim_script *script)
+{
+    struct sim_world world = { 0 };
+    if (script->verdict != TN_PLAN_SAFE)
+        return refuse_plan(script);
+    run_history(asked, script, &world);
+    bool broken = world.violation.promise != NULL;
+    if (asked->json)
+        tn_sim_json_script(&world);
+    sim_world_free(&world);
+    return broken ? TN_EXIT_UNSAFE : TN_EXIT_OK;
 }
 
 static int run_plants(const struct tn_sim_options *asked)
@@ -168,8 +227,47 @@ static int run_plants(const struct tn_sim_options *asked)
     return missed == 0 ? TN_EXIT_OK : TN_EXIT_UNSAFE;
 }
 
+/* --script: the text itself, or - for what comes from standard input. */
+static int read_script(const char *word, struct sim_script *ret_script)
+{
+    static char text[SIM_SCRIPT_MAX + 1];
+    char why[TN_CLI_LINE_MAX];
+    struct tn_text error;
+
+    tn_text_init(&error, why, sizeof why);
+    if (strcmp(word, "-") == 0) {
+        size_t len = fread(text, 1, sizeof text - 1, stdin);
+        if (ferror(stdin) || strlen(text) != len)
+            return tn_cli_fail(TN_EXIT_USAGE, "sim", "--script: standard input is not a text");
+        word = text;
+    }
+    if (sim_script_parse(word, ret_script, &error) != 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "sim", "--script: %s", tn_text_str(&error));
+    return -1;
+}
+
+/* A script that came from standard input cannot be read a second time. */
+static int run_script_asked(const struct tn_sim_options *asked, char **argv)
+{
+    static struct sim_script script;
+    int status = read_script(asked->script, &script);
+
+    if (status >= 0)
+        return status;
+    if (asked->plant != NULL)
+        script.plant = sim_plant_find(asked->plant);
+    if (sim_plant_set(script.plant))
+        return run_script(asked, &script);
+    if (strcmp(asked->script, "-") == 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "sim",
+                           "--script -: a planted bug needs its script as an argument");
+    return run_planted(argv);
+}
+
 static int run_asked(const struct tn_sim_options *asked, char **argv)
 {
+    if (asked->script != NULL)
+        return run_script_asked(asked, argv);
     bool planted = asked->plants || asked->plant != NULL;
     if (asked->list) {
         tn_sim_list(asked->json);
@@ -193,6 +291,8 @@ static const char after[] =
     "  tenure sim --seeds 10000              ten thousand worlds, on all cores\n"
     "  tenure sim --seed 4711 --trace        one of them, line by line\n"
     "  tenure sim --scenario pause-and-fence a story: the paused leader's write is refused\n"
+    "  tenure sim --script 'nodes=2+9000:crash:a+end=30000'\n"
+    "                                        a story of your own; docs/sim.md lists the acts\n"
     "  tenure sim --plants                   plant each known mistake; the checkers must find it\n"
     "  tenure sim --plant no-margin --seeds 100\n"
     "\n"
@@ -203,7 +303,20 @@ int tn_cli_sim(int argc, char **argv)
 {
     struct tn_sim_options asked = { .seeds = 1000, .from = 1 };
     uint64_t threads = cores();
-    enum { SEEDS, FROM, SEED, TRACE, SCENARIO, LIST, PLANT, PLANTS, THREADS, JSON };
+    enum {
+        SEEDS,
+        FROM,
+        SEED,
+        TRACE,
+        SCENARIO,
+        AS_SCRIPT,
+        SCRIPT,
+        LIST,
+        PLANT,
+        PLANTS,
+        THREADS,
+        JSON
+    };
     struct tn_option options[] = {
         [SEEDS] = TN_U64("seeds", 'n', &asked.seeds, 1, 1000000000, "COUNT", "1000",
                          "how many worlds to simulate"),
@@ -214,6 +327,10 @@ int tn_cli_sim(int argc, char **argv)
         [TRACE] = TN_FLAG("trace", 't', &asked.trace, "with --seed: tell all that happens"),
         [SCENARIO] = TN_STRING("scenario", 's', &asked.scenario, "NAME", NULL,
                                "tell this story, with a bar for each TTL"),
+        [AS_SCRIPT] = TN_FLAG("as-script", 0, &asked.as_script,
+                              "with --scenario: print the story's script, to start from"),
+        [SCRIPT] = TN_STRING("script", 0, &asked.script, "TEXT", NULL,
+                             "tell what this script does; -: read it from standard input"),
         [LIST] = TN_FLAG("list", 'l', &asked.list, "list the scenarios and the planted bugs"),
         [PLANT] = TN_STRING("plant", 'p', &asked.plant, "NAME", NULL,
                             "simulate code that makes this mistake"),

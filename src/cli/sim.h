@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/world.h"
+#include "sim/script.h"
 
 /* Within so many seeds each planted bug must break its promise. Most need fewer than a hundred. */
 #define TN_SIM_PLANT_SEEDS 20000
@@ -13,8 +13,8 @@
 struct tn_sim_options {
     uint64_t seeds, from, seed;
     uint32_t threads;
-    const char *scenario, *plant;
-    bool seeds_given, seed_given, trace, list, plants, json;
+    const char *scenario, *plant, *script;
+    bool as_script, seeds_given, seed_given, trace, list, plants, json;
 };
 
 /* sim_text.c: for people. */
@@ -32,6 +32,7 @@ void tn_sim_json_totals(const struct tn_sim_options *asked, const struct sim_tot
 void tn_sim_json_seed(const struct tn_sim_options *asked, const struct sim_world *world);
 void tn_sim_json_scenario(const struct sim_scenario *scenario, const struct sim_world *world,
                           bool came_true);
+void tn_sim_json_script(const struct sim_world *world);
 void tn_sim_json_plant(const struct sim_plant *plant, const struct sim_totals *totals, bool first);
 
 #endif

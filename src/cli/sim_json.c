@@ -53,8 +53,10 @@ static void print_violation(const struct sim_violation *violation, const char *r
     print_string("promise", violation->promise);
     printf(",");
     print_string("text", violation->text);
-    printf(",");
-    print_string("replay", replay);
+    if (replay != NULL) {
+        printf(",");
+        print_string("replay", replay);
+    }
     printf("}");
 }
 
@@ -91,6 +93,15 @@ void tn_sim_json_scenario(const struct sim_scenario *scenario, const struct sim_
     printf("{\"scenario\":\"%s\",\"came_true\":%s,", scenario->name, came_true ? "true" : "false");
     print_stats(&world->stats);
     print_violation(&world->violation, replay);
+    printf("}\n");
+}
+
+void tn_sim_json_script(const struct sim_world *world)
+{
+    printf("{\"gap_us\":%" PRId64 ",\"clock_out_of_bounds\":%s,",
+           (int64_t)(world->gap_most[0] / 1000), world->clock_out_of_bounds ? "true" : "false");
+    print_stats(&world->stats);
+    print_violation(&world->violation, NULL);
     printf("}\n");
 }
 

@@ -58,6 +58,47 @@ for name in $stories; do
     t_check "as in tests/scenario/$name.txt" cmp -s "$t_out" "$transcripts/$name.txt"
 done
 
+t_case "a story as a script tells the same"
+for name in $stories; do
+    script=$("$tenure" sim --scenario "$name" --as-script)
+    sim --script "$script"
+    t_ends 0
+    sed '1d; /^$/,$d' "$transcripts/$name.txt" >"$t_dir/story"
+    grep -v '] end ' "$t_out" >"$t_dir/script"
+    t_check "story $name" cmp -s "$t_dir/story" "$t_dir/script"
+    printf '%s\n' "$script" | tr '+' '\n' | t_run "$tenure" sim --script -
+    grep -v '] end ' "$t_out" >"$t_dir/script"
+    t_check "story $name from standard input" cmp -s "$t_dir/story" "$t_dir/script"
+done
+
+t_case "a script says what came of it"
+sim --script 'nodes=5+9000:crash:a+end=30000'
+t_ends 0
+t_prints 'a crashes'
+t_prints '2 terms, 0 lost; 7 writes, 0 refused, 0 harmful'
+t_prints 'longest time without a leader: 10.858453 s'
+sim --script 'nodes=5+9000:freeze:a:22000+fence=off+end=40000'
+t_prints '0 refused, 1 harmful'
+sim --script '9000:crash:a+end=30000' --json
+t_prints '{"gap_us":10858453,'
+
+t_case "a script goes on behind a broken promise, and says whose fault it is"
+sim --script 'story=drift+plant=no-margin'
+t_check "exit status 1, not $t_status" [ "$t_status" -eq 1 ]
+t_prints 'CHECK  P1 is broken: nodes 1 (token 2) and 0 (token 1) both lead report'
+t_check "it ends with that" [ "$(tail -n 1 "$t_out")" = '[   21.000] end    P1 was broken' ]
+sim --script "$("$tenure" sim --scenario drift --as-script)" --plant no-margin
+t_check "--plant plants as well, not $t_status" [ "$t_status" -eq 1 ]
+sim --script 'nodes=2+0:rate:a:-300000+7000:cutto:a:30000+end=30000'
+t_prints 'P1 was broken: a clock ran outside of rho'
+
+t_case "the world of a seed as a script is that of --seed --trace"
+sim --script history=42
+mv "$t_out" "$t_dir/history"
+sim --seed 42 --trace
+sed '/^seed 42:/,$d' "$t_out" >"$t_dir/seed"
+t_check "the same bytes" cmp -s "$t_dir/history" "$t_dir/seed"
+
 t_case "the pause story: the woken leader's write is refused"
 sim --scenario pause-and-fence
 t_prints 'write with token 1 REFUSED: the fence stands at 2'
@@ -118,6 +159,16 @@ t_bad "give one of" "$tenure" sim --scenario crash --list
 t_bad "--plant goes with" "$tenure" sim --plant no-latch --list
 t_bad "exclude each other" "$tenure" sim --seed 1 --trace --json
 t_bad "--from" "$tenure" sim --from 18446744073709551615 --seeds 5
+t_bad "did you mean 'crash'" "$tenure" sim --script 9000:crush:a
+t_bad "no such candidate" "$tenure" sim --script 9000:crash:d
+t_bad "Tenure refuses these numbers" "$tenure" sim --script margin=10
+t_bad "give one of" "$tenure" sim --script nodes=2 --seed 1
+t_bad "--as-script needs a story" "$tenure" sim --as-script
+t_bad "exclude each other" "$tenure" sim --scenario crash --as-script --json
+t_bad "\\x1b" "$tenure" sim --script "$(printf 'a\033[2Jb=1')"
+t_bad "not a text" sh -c 'printf "a\\0b" | "$0" sim --script -' "$tenure"
+t_bad "too long" sh -c 'head -c 9000 /dev/zero | tr "\\0" + | "$0" sim --script -' "$tenure"
+t_bad "as an argument" sh -c 'echo plant=no-margin | "$0" sim --script -' "$tenure"
 t_bad "threads" "$tenure" sim --threads 0
 t_bad "no-such-option" "$tenure" sim --no-such-option
 

@@ -1,0 +1,32 @@
+/* guard.c - runs a world so that an assertion that trips ends the run, not the program.
+ *
+ * A trip of an assertion counts as a broken promise of its own ("assert"): asserts are part of the
+ * proof, and a planted bug may be caught by one before any checker sees it. */
+#include <setjmp.h>
+
+#include "base/assert.h"
+#include "sim/world.h"
+
+/* Where an assertion in the simulated code returns to; one per thread. */
+static _Thread_local jmp_buf *tripped;
+static _Thread_local struct sim_world *tripping;
+
+static void on_assert(const char *expr, const char *file, int line)
+{
+    if (tripped == NULL)
+        return;
+    sim_violate(tripping, "assert", "%s:%d: %s", file, line, expr);
+    tripping->ended = true;
+    longjmp(*tripped, 1);
+}
+
+void sim_run_guarded(struct sim_world *world, tenure_ns until)
+{
+    jmp_buf back;
+    tn_assert_hook = on_assert;
+    tripped = &back;
+    tripping = world;
+    if (setjmp(back) == 0)
+        sim_world_run(world, until);
+    tripped = NULL;
+}
