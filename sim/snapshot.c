@@ -130,12 +130,23 @@ static void add_node(const struct sim_stage *stage, const struct sim_node *node,
                 (long long)node->clock.rate_ppm, us(sim_node_now(world, node)));
 }
 
+const char *sim_message_name(const struct sim_event *event)
+{
+    static const char *const requests[] = {
+        "open", "renew", "close", "acquire", "release", "read"
+    };
+    static const char *const replies[] = { "open reply",    "renew reply",   "close reply",
+                                           "acquire reply", "release reply", "read reply" };
+    static const char *const others[] = { "granted", "revoked", "changed",
+                                          "write",   "raise",   "raise reply" };
+    if (event->kind > SIM_EV_REPLY)
+        return others[event->kind - SIM_EV_GRANTED];
+    TN_ASSERT(event->op <= TN_OP_READ);
+    return event->kind == SIM_EV_REQUEST ? requests[event->op] : replies[event->op];
+}
+
 static void add_flights(const struct sim_stage *stage, struct sim_out *out)
 {
-    static const char *const ops[] = { "open", "renew",  "close", "acquire", "release",
-                                       "read", "revoke", "raise", "tick" };
-    static const char *const kinds[] = { "request", "reply", "granted", "revoked",
-                                         "changed", "write", "raise",   "raised" };
     const struct sim_world *world = &stage->world;
     const char *comma = "";
 
@@ -147,9 +158,8 @@ static void add_flights(const struct sim_stage *stage, struct sim_out *out)
         tenure_ns shown_until = lost ? flight->sent_at + world->config.delay : flight->arrives_at;
         if (world->now > shown_until || flight->event.node >= SIM_SEEN_NODES)
             continue;
-        sim_out_add(out, "%s{\"n\":%llu,\"kind\":\"%s\",\"op\":\"%s\",\"node\":%u", comma,
-                    (unsigned long long)flight->number, kinds[flight->event.kind],
-                    flight->event.kind <= SIM_EV_REPLY ? ops[flight->event.op] : "",
+        sim_out_add(out, "%s{\"n\":%llu,\"name\":\"%s\",\"node\":%u", comma,
+                    (unsigned long long)flight->number, sim_message_name(&flight->event),
                     flight->event.node);
         sim_out_add(out, ",\"token\":%llu,\"sent\":%lld,\"arrives\":%lld,\"lost\":%d}",
                     (unsigned long long)flight->event.token, us(flight->sent_at - TN_SEC(1)),

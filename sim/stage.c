@@ -69,6 +69,22 @@ static void keep_line(void *arg, const struct sim_world *world, const char *line
     sim_out_add(&stage->lines, "]");
 }
 
+/* Of the first MESSAGES_MOST: a page cannot show more. */
+#define MESSAGES_MOST 5000
+
+static void keep_message(void *arg, const struct sim_world *world, const struct sim_event *event,
+                         uint64_t number, tenure_ns arrives_at)
+{
+    struct sim_stage *stage = arg;
+    bool lost = arrives_at == TN_NEVER;
+    if (event->node >= SIM_SEEN_NODES || number > MESSAGES_MOST)
+        return;
+    sim_out_add(&stage->messages, "%s[%lld,%lld,%u,\"%s\",%llu,%llu]",
+                stage->messages.len > 0 ? "," : "", us(world->now), lost ? -1 : us(arrives_at),
+                event->node, sim_message_name(event), (unsigned long long)event->token,
+                (unsigned long long)number);
+}
+
 static void keep_write(void *arg, const struct sim_world *world, const struct sim_event *event,
                        enum sim_verdict verdict)
 {
@@ -192,11 +208,15 @@ static uint32_t name_in_question(const struct sim_world *world)
 
 static void run_whole(struct sim_stage *stage, const struct sim_listener *listener)
 {
-    stage->lines.len = stage->lanes.len = stage->writes.len = 0;
+    stage->lines.len = stage->lanes.len = stage->writes.len = stage->messages.len = 0;
     memset(stage->seen, 0, sizeof stage->seen);
     stage->listener = *listener;
     rewind_world(stage);
     sim_run_guarded(&stage->world, TN_NEVER);
+}
+
+static void tell_end(struct sim_stage *stage)
+{
     if (stage->script.history == 0)
         sim_script_tell_end(&stage->world);
 }
@@ -208,7 +228,7 @@ static const char *text_of(const struct sim_out *out)
 
 const char *sim_stage_history(struct sim_stage *stage)
 {
-    const struct sim_listener all = { keep_line, NULL, keep_write, keep_step, stage };
+    const struct sim_listener all = { keep_line, keep_message, keep_write, keep_step, stage };
     struct sim_out *out = &stage->history;
 
     out->len = 0;
@@ -223,12 +243,21 @@ const char *sim_stage_history(struct sim_stage *stage)
         stage->name = name_in_question(&stage->world);
         run_whole(stage, &all);
     }
+    return sim_stage_history_end(stage);
+}
+
+const char *sim_stage_history_end(struct sim_stage *stage)
+{
+    struct sim_out *out = &stage->history;
+
+    tell_end(stage);
     sim_out_add(out, ",\"end\":%lld,\"name\":\"%s\",\"nodes\":%u,\"fenced\":%s",
                 us(stage->world.now), sim_name(stage->name), stage->world.config.nodes,
                 stage->world.config.fenced ? "true" : "false");
     add_story(stage, out);
-    sim_out_add(out, ",\"lanes\":[%s],\"writes\":[%s],\"lines\":[%s]}", text_of(&stage->lanes),
-                text_of(&stage->writes), text_of(&stage->lines));
+    sim_out_add(out, ",\"lanes\":[%s],\"writes\":[%s],\"messages\":[%s],\"lines\":[%s]}",
+                text_of(&stage->lanes), text_of(&stage->writes), text_of(&stage->messages),
+                text_of(&stage->lines));
     watch_instant(stage);
     return out->data;
 }
@@ -245,6 +274,12 @@ const char *sim_stage_transcript(struct sim_stage *stage)
 {
     const struct sim_listener plain = { .line = keep_plain, .arg = stage };
     run_whole(stage, &plain);
+    return sim_stage_transcript_end(stage);
+}
+
+const char *sim_stage_transcript_end(struct sim_stage *stage)
+{
+    tell_end(stage);
     watch_instant(stage);
     return text_of(&stage->lines);
 }
@@ -269,5 +304,6 @@ void sim_stage_close(struct sim_stage *stage)
     free(stage->lines.data);
     free(stage->lanes.data);
     free(stage->writes.data);
+    free(stage->messages.data);
     memset(stage, 0, sizeof *stage);
 }

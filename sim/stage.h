@@ -40,7 +40,7 @@ struct sim_stage {
     struct sim_world world;
     struct sim_listener listener;
     struct sim_flight flights[SIM_FLIGHTS]; /* The last ones, by number. */
-    struct sim_out snapshot, history, lines, lanes, writes;
+    struct sim_out snapshot, history, lines, lanes, writes, messages;
     struct sim_lane seen[SIM_SEEN_NODES + 1]; /* The last one is the store's. */
     uint32_t name;                            /* The name that is looked at. */
 };
@@ -60,11 +60,16 @@ const char *sim_stage_snapshot(struct sim_stage *stage);
 const char *sim_stage_history(struct sim_stage *stage);
 /* The trace alone, as `tenure sim --script` prints it. */
 const char *sim_stage_transcript(struct sim_stage *stage);
+/* The rest of the two above, for a program in which an assertion does not come back to them. */
+const char *sim_stage_history_end(struct sim_stage *stage);
+const char *sim_stage_transcript_end(struct sim_stage *stage);
 
 /* --- snapshot.c --- */
 void sim_out_add(struct sim_out *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void sim_out_string(struct sim_out *out, const char *text, size_t len);
+/* "renew", "renew reply", "granted", "write" and so on. */
+const char *sim_message_name(const struct sim_event *event);
 void sim_snapshot(const struct sim_stage *stage, struct sim_out *out);
 /* The stories and the planted bugs. */
 void sim_catalogue(struct sim_out *out);

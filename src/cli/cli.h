@@ -205,6 +205,7 @@ int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
 int tn_cli_release(int argc, char **argv);
 int tn_cli_renew(int argc, char **argv);
+int tn_cli_sandbox(int argc, char **argv);
 int tn_cli_sim(int argc, char **argv);
 int tn_cli_run(int argc, char **argv);
 int tn_cli_status(int argc, char **argv);

@@ -117,19 +117,20 @@ static enum MHD_Result hear(void *arg, struct MHD_Connection *connection, const 
 
 /* --- The address ------------------------------------------------------------------------------ */
 
-static int bad_address(const char *verb, const char *address, const char *why)
+static int bad_address(const char *verb, const char *option, const char *address, const char *why)
 {
     char buf[TN_CLI_LINE_MAX];
     struct tn_text text;
 
     tn_text_init(&text, buf, sizeof buf);
     tn_cli_quote(&text, address);
-    return tn_cli_fail(TN_EXIT_USAGE, verb, "--http: %s %s; write HOST:PORT, as in 127.0.0.1:7422",
-                       buf, why);
+    return tn_cli_fail(TN_EXIT_USAGE, verb, "%s: %s %s; write HOST:PORT, as in 127.0.0.1:7422",
+                       option, buf, why);
 }
 
 /* HOST:PORT, [IPV6]:PORT or :PORT. */
-static int resolve(const char *verb, const char *address, struct addrinfo **ret_list)
+static int resolve(const char *verb, const char *option, const char *address, uint64_t port_least,
+                   struct addrinfo **ret_list)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
     char host[256];
@@ -139,18 +140,18 @@ static int resolve(const char *verb, const char *address, struct addrinfo **ret_
 
     uint64_t port = 0;
 
-    if (colon == NULL || tn_u64_parse(colon + 1, &port) != 0 || port < 1 || port > 65535)
-        return bad_address(verb, address, "has no port from 1 to 65535");
+    if (colon == NULL || tn_u64_parse(colon + 1, &port) != 0 || port < port_least || port > 65535)
+        return bad_address(verb, option, address, "has no port from 1 to 65535");
     if (len >= 2 && begin[0] == '[' && begin[len - 1] == ']') {
         begin++;
         len -= 2;
     }
     if (len >= sizeof host)
-        return bad_address(verb, address, "is too long");
+        return bad_address(verb, option, address, "is too long");
     memcpy(host, begin, len);
     host[len] = '\0';
     int rc = getaddrinfo(len > 0 ? host : "127.0.0.1", colon + 1, &hints, ret_list);
-    return rc != 0 ? bad_address(verb, address, gai_strerror(rc)) : -1;
+    return rc != 0 ? bad_address(verb, option, address, gai_strerror(rc)) : -1;
 }
 
 static int listen_on(const struct addrinfo *at)
@@ -169,19 +170,31 @@ static int listen_on(const struct addrinfo *at)
     return -1;
 }
 
-int tn_http_open(const char *verb, const char *address, const struct tn_http_state *state,
-                 struct tn_http **ret_http)
+int tn_http_listen(const char *verb, const char *option, const char *address, uint64_t port_least,
+                   int *ret_fd)
 {
     struct addrinfo *list = NULL;
-    int status = resolve(verb, address, &list);
+    int status = resolve(verb, option, address, port_least, &list);
 
     if (status >= 0)
         return status;
-    int fd = listen_on(list);
+    *ret_fd = listen_on(list);
+    int error = errno;
     freeaddrinfo(list);
-    if (fd < 0)
-        return tn_cli_fail(errno == EACCES ? TN_EXIT_DENIED : TN_EXIT_UNAVAILABLE, verb,
-                           "--http: cannot listen there: %s", strerror(errno));
+    if (*ret_fd < 0)
+        return tn_cli_fail(error == EACCES ? TN_EXIT_DENIED : TN_EXIT_UNAVAILABLE, verb,
+                           "%s: cannot listen there: %s", option, strerror(error));
+    return -1;
+}
+
+int tn_http_open(const char *verb, const char *address, const struct tn_http_state *state,
+                 struct tn_http **ret_http)
+{
+    int fd = -1;
+    int status = tn_http_listen(verb, "--http", address, 1, &fd);
+
+    if (status >= 0)
+        return status;
     struct tn_http *http = calloc(1, sizeof *http);
     if (http != NULL) {
         http->state = state;

@@ -9,6 +9,7 @@
 #define TN_CLI_HTTP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "tenure/time.h"
 
@@ -19,6 +20,11 @@ struct tn_http_state {
     char leader[256];
     bool healthy;
 };
+
+/* Listen on @address, as below, for @option of @verb; with @port_least 0, on a free port if it asks
+ * for port 0. Returns -1 to go on, or the exit status after one line on stderr. */
+int tn_http_listen(const char *verb, const char *option, const char *address, uint64_t port_least,
+                   int *ret_fd);
 
 /* Listen on @address, HOST:PORT or :PORT (then on the loopback alone). @name is the election's.
  * Returns -1 to go on, or the exit status after one line on stderr. */

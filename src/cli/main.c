@@ -35,6 +35,7 @@ static const struct verb {
     { "doctor", tn_cli_doctor, "measure a store: round trips, clock, permissions, guarantees" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
     { "bench", tn_cli_bench, "load a store and report" },
+    { "sandbox", tn_cli_sandbox, "a page to run, break and tune an election in the browser" },
 #endif
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
 };

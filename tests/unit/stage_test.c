@@ -194,7 +194,7 @@ TEST(a_message_that_is_clicked_away_does_not_arrive)
 {
     CHECK_EQ_I64(open_stage("nodes=1+end=9000"), 0);
     char *seen = look(TN_MS(2));
-    check_has(seen, "\"n\":1,\"kind\":\"request\",\"op\":\"open\"");
+    check_has(seen, "\"n\":1,\"name\":\"open\"");
     check_has(seen, "\"lost\":0");
     free(seen);
     CHECK_EQ_I64(open_stage("nodes=1+0:lose:1+end=9000"), 0);

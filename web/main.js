@@ -1,0 +1,625 @@
+// main.js - the page: which script is open, which instant is looked at, and what the keys do.
+
+import { loadEngine } from "./engine.js";
+import { Script, fromHash, toHash } from "./script.js";
+import { StageView, el, seconds } from "./stage.js";
+import { LanesView } from "./lanes.js";
+import { renderExperiments, renderQuestions } from "./teach.js";
+
+const $ = (id) => document.getElementById(id);
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+const FIRST = ["renew", "crash", "pause-and-fence"];
+const FREE = "nodes=5";
+const SLOW_MS = 900; // On the screen, for a message that matters.
+const FLIGHT_MS = 350; // On the screen, for any other.
+const LINES_MOST = 400;
+const SLIDERS = [
+  { key: "ttl", label: "TTL", min: 1000, max: 60000, step: 500, show: (v) => seconds(v * 1000), from: (p) => p.ttl / 1000 },
+  { key: "renew", label: "renew every", min: 100, max: 30000, step: 100, show: (v) => seconds(v * 1000), from: (p) => p.renew / 1000 },
+  { key: "rho", label: "clock bound \u03c1", min: 0, max: 300000, step: 5000, show: (v) => `${v / 10000} %`, from: (p) => p.rho },
+  { key: "margin", label: "margin", min: 0, max: 20000, step: 50, show: (v) => seconds(v * 1000, 2), from: (p) => p.margin / 1000 },
+  { key: "net", label: "network, one way", min: 1, max: 2000, step: 1, show: (v) => `${v} ms`, from: (p) => p.net / 1000 },
+];
+
+class App {
+  constructor(engine) {
+    this.engine = engine;
+    this.script = new Script(FREE);
+    this.good = FREE; // The script that is on the stage; Tenure refuses some.
+    this.at = 0;
+    this.playing = false;
+    this.hidden = false;
+    this.chosen = "a";
+    this.past = [];
+    this.stage = new StageView($("stage"), (i) => this.choose(this.seen.nodes[i].id), (n) => this.loseMessage(n));
+    this.lanes = new LanesView($("lanes-drawing"), (ms) => this.pauseAt(ms));
+  }
+
+  // --- Opening a script ---
+
+  open(text, at = 0, { keepPast = false, hidden = false } = {}) {
+    let status;
+    try {
+      status = this.engine.open(text);
+    } catch (error) {
+      this.toast(error.message);
+      this.engine.open(this.good);
+      return false;
+    }
+    if (!keepPast) this.past = [];
+    this.script = new Script(text);
+    this.hidden = hidden;
+    const history = this.engine.history();
+    this.plan = history.plan;
+    if (status === 0) {
+      this.good = text;
+      this.history = history;
+      this.end = history.end / 1000;
+      this.prepareRun();
+    } else {
+      this.engine.open(this.good);
+    }
+    this.refused = status !== 0;
+    this.showFrame();
+    this.seek(at);
+    return true;
+  }
+
+  prepareRun() {
+    const wrong = new Set(this.history.writes.filter((w) => w[3] !== 0).map((w) => w[0]));
+    let asked = false;
+    this.messages = this.history.messages.map(([sent, arrives, node, name, token, n]) => {
+      const first = !asked && name.startsWith("acquire");
+      if (first && name.endsWith("reply")) asked = true;
+      return { sent: sent / 1000, arrives: (arrives < 0 ? sent + this.plan.net : arrives) / 1000, lost: arrives < 0,
+        node, name, token, n,
+        matters: first || arrives < 0 || /^(granted|revoked|release|raise)/.test(name) || (name === "write" && wrong.has(arrives)) };
+    });
+    this.lines = this.history.lines.map(([at, text]) => {
+      const [, who, said, bar] = /^\[[^\]]*\] (\S+)\s+(.*?)\s*(\[[.#|-]+\])?$/.exec(text) || [0, "", text, ""];
+      return { at: at / 1000, who, said, bar };
+    });
+    this.instants = [...new Set([0, this.end, ...this.lines.map((l) => l.at), ...this.messages.flatMap((m) => [m.sent, m.arrives]),
+      ...this.history.lanes.map((l) => l[0] / 1000)])].filter((at) => at <= this.end).sort((a, b) => a - b);
+    this.labels = this.engine.look(0).nodes.map((node) => node.id);
+    this.lanes.marks = this.script.acts().map((act) => act.at);
+  }
+
+  // Everything that depends on the script but not on the instant.
+  showFrame() {
+    const story = this.catalogueStory();
+    const history = this.script.get("history");
+    $("title").textContent = story ? story.name.replaceAll("-", " ") : history ? `History of seed ${history}` : "Free play";
+    $("subtitle").textContent = story ? story.title
+      : history ? `What chance did, up to the broken promise; the name looked at is ${this.history.name}`
+        : "Crash, freeze, cut and slow whatever you like; time is yours";
+    for (const chip of $("stories").children)
+      chip.setAttribute("aria-pressed", String(chip.dataset.story === (history ? "" : this.script.get("story") || "")));
+    $("fence").checked = this.script.get("fence") !== "off";
+    $("plant").value = this.script.get("plant") || "";
+    this.showPlant();
+    this.showRules();
+    this.lanes.draw(this.history, this.labels, this.hidden);
+    $("scrub").max = String(this.end);
+    this.showTrace();
+    $("legend").replaceChildren(
+      el("span", { class: "key past" }, "past its deadline"), el("span", { class: "key asleep" }, "asleep"),
+      el("span", { class: "key gap" }, "nobody leads"), el("span", { class: "key wrong" }, "write refused or harmful"));
+    $("script-line").textContent = String(this.script);
+    $("command").textContent = `tenure sim --script '${String(this.script).replaceAll("'", "'\\''")}'`;
+    $("undo").disabled = this.past.length === 0;
+  }
+
+  catalogueStory() {
+    const name = this.script.get("story");
+    return this.engine.catalogue.stories.find((story) => story.name === name);
+  }
+
+  // --- The instant ---
+
+  seek(ms) {
+    this.at = Math.max(0, Math.min(ms, this.end));
+    this.seen = this.engine.look(this.at);
+    this.render();
+    clearTimeout(this.hashTimer);
+    this.hashTimer = setTimeout(() => this.saveHash(), 150);
+  }
+
+  saveHash() {
+    clearTimeout(this.hashTimer);
+    history.replaceState(null, "", toHash(this.script, this.at));
+  }
+
+  pauseAt(ms) {
+    this.setPlaying(false);
+    this.seek(ms);
+  }
+
+  flights() {
+    const exact = this.seen.messages.map((m) => ({ ...m, exact: true,
+      share: (this.at * 1000 - m.sent) / Math.max(1, m.arrives - m.sent) }));
+    if (!this.playing || STILL.matches || this.slowed) return exact;
+    // Too quick to be seen at this speed: drawn behind the times.
+    const lasts = FLIGHT_MS * this.speed();
+    return this.messages.filter((m) => m.sent <= this.at && this.at < m.sent + lasts)
+      .map((m) => ({ ...m, share: (this.at - m.sent) / lasts }));
+  }
+
+  render() {
+    this.stage.draw(this.seen, this.chosen, this.flights());
+    this.lanes.move(this.at);
+    $("scrub").value = String(this.at);
+    $("scrub").setAttribute("aria-valuetext", `${(this.at / 1000).toFixed(3)} seconds`);
+    $("now").textContent = `${(this.at / 1000).toFixed(3)} s`;
+    this.showCaption();
+    this.showVerdict();
+    this.showActs();
+    this.markTrace();
+  }
+
+  lineIndex() {
+    let low = 0;
+    for (let high = this.lines.length; low < high;) {
+      const middle = (low + high) >> 1;
+      if (this.lines[middle].at <= this.at) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  showCaption() {
+    const line = this.lines[this.lineIndex()];
+    $("caption").replaceChildren(line
+      ? el("span", {}, el("b", {}, `${(line.at / 1000).toFixed(3)} s`), ` ${line.who === "--" || line.who === "end" ? "" : `${line.who} `}${line.said}`)
+      : "Press play, or step with the arrow keys.");
+  }
+
+  showVerdict() {
+    const { violation, resource } = this.seen;
+    const plant = this.engine.catalogue.plants.find((p) => p.name === this.script.get("plant"));
+    const story = this.history.story;
+    let kind = "";
+    let words = [];
+    if (this.refused) {
+      kind = "bad";
+      words = [el("b", {}, "Tenure refuses to start with these numbers. "),
+        this.plan.verdict === "P1" ? "The margin is smaller than what the clocks may take: two could lead at once. "
+          : "There is no time for a second renewal before the deadline: one lost message would cost the term. ",
+        el("button", { type: "button", onclick: () => this.seeWhy() }, "See why"), " ",
+        el("button", { type: "button", onclick: () => this.open(this.good, this.at) }, "Put it back")];
+    } else if (violation) {
+      kind = "bad";
+      words = [el("b", {}, `${violation.promise} is broken: `), `${violation.text}. `,
+        violation.assumption ? "Not by the code: a clock runs outside of \u03c1, and every lease rests on that bound."
+          : plant ? `By the planted bug: ${plant.wrong}.` : ""];
+    } else if (resource.harmed > 0) {
+      kind = "bad";
+      words = [el("b", {}, "Harm done. "), "A leader of the past has overwritten newer work: nobody at the resource looked at the token."];
+    } else if (resource.refused > 0) {
+      kind = "good";
+      words = [el("b", {}, "Refused. "), "The write carried an old token, and the fence let it do no harm."];
+    }
+    if (story && this.seen.ended && story.came_true) {
+      kind = kind || "good";
+      words = [el("b", {}, "The moral. "), this.catalogueStory().moral];
+    }
+    const box = $("verdict");
+    const text = words.map((w) => w.textContent ?? w).join("");
+    box.hidden = kind === "";
+    box.className = kind;
+    if (box.dataset.text !== text) {
+      box.dataset.text = text;
+      box.replaceChildren(...words);
+    }
+  }
+
+  // --- Playing ---
+
+  speed() {
+    return Number($("speed").value);
+  }
+
+  setPlaying(on) {
+    if (on && this.at >= this.end) this.seek(0);
+    if (on) this.hidden = false;
+    this.playing = on;
+    this.slowed = false;
+    $("play").textContent = on ? "\u2016" : "\u25b6";
+    $("play").setAttribute("aria-label", on ? "Pause" : "Play");
+    if (on) {
+      this.lastFrame = performance.now();
+      requestAnimationFrame((now) => this.frame(now));
+    } else {
+      this.stage.draw(this.seen, this.chosen, this.flights());
+    }
+  }
+
+  frame(now) {
+    if (!this.playing) return;
+    const wall = Math.min(100, now - this.lastFrame);
+    if (STILL.matches && wall < 100 && now - this.lastFrame < 700) {
+      requestAnimationFrame((later) => this.frame(later)); // A step at a time in place of motion.
+      return;
+    }
+    this.lastFrame = now;
+    const before = this.lineIndex();
+    this.seek(STILL.matches ? this.nextLine() : this.advance(wall));
+    this.say(before);
+    if (this.at >= this.end) this.setPlaying(false);
+    else requestAnimationFrame((later) => this.frame(later));
+  }
+
+  nextLine() {
+    const line = this.lines[this.lineIndex() + 1];
+    return line ? line.at : this.end;
+  }
+
+  // A message that matters is never jumped over, and takes its time on the screen.
+  advance(wall) {
+    const then = this.at + wall * this.speed();
+    this.slowed = false;
+    if (!$("slow").checked) return then;
+    const flying = this.messages.find((m) => m.matters && m.sent <= this.at && this.at < m.arrives);
+    if (flying) {
+      this.slowed = true;
+      return Math.min(flying.arrives, this.at + (wall * (flying.arrives - flying.sent)) / SLOW_MS);
+    }
+    const next = this.messages.find((m) => m.matters && m.sent > this.at && m.sent <= then);
+    return next ? next.sent : then;
+  }
+
+  // Only what a listener must not miss.
+  say(before) {
+    const said = this.lines.slice(before + 1, this.lineIndex() + 1)
+      .filter((line) => /^leads |^lost |REFUSED|harm done|is broken/.test(line.said)).map((line) => `${line.who} ${line.said}`);
+    if (said.length > 0) $("live").textContent = said.join(". ");
+  }
+
+  step(direction) {
+    const list = this.instants;
+    const near = 1e-6;
+    const to = direction > 0 ? list.find((at) => at > this.at + near) : list.findLast((at) => at < this.at - near);
+    const before = this.lineIndex();
+    this.pauseAt(to ?? (direction > 0 ? this.end : 0));
+    if (direction > 0) this.say(before);
+  }
+
+  // --- The text ---
+
+  showTrace() {
+    const from = Math.max(0, this.lines.length - LINES_MOST);
+    this.traceFrom = from;
+    $("trace").replaceChildren(...this.lines.slice(from).map((line) => {
+      const kind = /is broken|harm done/.test(line.said) ? "bad" : /^leads |^refuses/.test(line.said) ? "lead"
+        : /^lost |jeopardy|REFUSED/.test(line.said) ? "warn" : line.who === "--" ? "told" : "";
+      return el("li", { class: kind }, el("button", { type: "button", onclick: () => this.pauseAt(line.at) },
+        el("time", {}, (line.at / 1000).toFixed(3)), el("b", {}, line.who === "--" ? "" : line.who), el("span", {}, line.said)));
+    }));
+    this.marked = -2;
+  }
+
+  markTrace() {
+    const index = this.lineIndex() - this.traceFrom;
+    if (index === this.marked) return;
+    const rows = $("trace").children;
+    for (let i = 0; i < rows.length; i++) rows[i].classList.toggle("ahead", i > index);
+    if (rows[this.marked]) rows[this.marked].classList.remove("current");
+    this.marked = index;
+    const row = rows[index];
+    if (!row) return;
+    row.classList.add("current");
+    const box = $("trace");
+    if (row.offsetTop < box.scrollTop || row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight)
+      box.scrollTop = row.offsetTop - box.clientHeight / 2;
+  }
+
+  // --- Breaking things ---
+
+  choose(id) {
+    this.chosen = id;
+    this.render();
+  }
+
+  actsFor() {
+    const span = $("span") ? $("span").value : "20000";
+    const rho = this.plan.rho;
+    if (this.chosen === "store") {
+      const { store } = this.seen;
+      return [["crash and restart", `restart:${span}`], ["stop", `hang:${span}`], ["revoke the lease", "revoke"],
+        [`clock ${rho / 10000} % fast`, `rate:store:${rho}`], ["make a backup", "backup"],
+        ["restore the backup", store.backup ? "restore" : null]];
+    }
+    const node = this.seen.nodes.find((n) => n.id === this.chosen);
+    if (!node) return [];
+    const id = node.id;
+    const up = (words) => (node.up ? words : null);
+    return [
+      node.up ? ["crash", `crash:${id}`] : ["start", `start:${id}`],
+      node.asleep ? ["wake", "wake"] : ["pause", up(`pause:${id}:${span}`)],
+      ["freeze in a write", up(node.valid ? `freeze:${id}:${span}` : null)],
+      ["sleep with its machine", up(`suspend:${id}:${span}`)],
+      node.cut_to || node.cut_from ? ["mend the link", `mend:${id}`] : ["cut off", `cut:${id}:${span}`],
+      ["cut: it is not heard", `cutto:${id}:${span}`],
+      ["cut: it hears nothing", `cutfrom:${id}:${span}`],
+      node.rate === 1e6 ? [`clock ${rho / 10000} % slow`, `rate:${id}:-${rho}`] : ["clock right again", `rate:${id}:0`],
+      ["clock 30 % slow", `rate:${id}:-300000`],
+      node.told ? ["resign", `resign:${id}`] : ["campaign", up(`campaign:${id}`)],
+      node.ready || !node.up ? ["not ready", up(`unready:${id}`)] : ["ready", `ready:${id}`],
+    ];
+  }
+
+  showActs() {
+    const ids = [...this.seen.nodes.map((n) => n.id), "store"];
+    if (!ids.includes(this.chosen)) this.chosen = ids[0];
+    const acts = this.actsFor();
+    const state = JSON.stringify([ids, this.chosen, acts.map((a) => a[0] + !!a[1])]);
+    if (state !== this.actsShown) {
+      this.actsShown = state;
+      $("who").replaceChildren(...ids.map((id) => el("button", { type: "button", "aria-pressed": String(id === this.chosen), onclick: () => this.choose(id) }, id)));
+      const span = $("span") || el("select", { id: "span" }, ...[2, 4, 10, 20, 40].map((s) => el("option", { value: s * 1000, selected: s === 20 }, `${s} s`)));
+      const keys = "1234567890-";
+      $("acts").replaceChildren(el("label", { class: "row" }, "for ", span),
+        ...acts.map(([label, words], i) => el("button", { type: "button", disabled: words === null, onclick: () => this.act(this.actsFor()[i][1]) },
+          el("kbd", {}, keys[i]), ` ${label}`)));
+    }
+    const under = this.seen.messages.filter((m) => !m.lost);
+    const flying = JSON.stringify(under.map((m) => m.n));
+    if (flying !== this.flyingShown) {
+      this.flyingShown = flying;
+      $("flights").replaceChildren(...under.map((m) => el("button", { type: "button", onclick: () => this.loseMessage(m.n) },
+        `lose ${m.name} of ${this.labels[m.node]}`)));
+    }
+  }
+
+  // Past acts can be taken back; what lies ahead of an act is dropped.
+  change(edit) {
+    const text = String(this.script.get("history") ? new Script(FREE) : this.script);
+    const script = new Script(text);
+    const dropped = edit(script);
+    if (this.open(String(script), this.at, { keepPast: true })) {
+      this.past.push(text);
+      $("undo").disabled = false;
+      if (dropped > 0) this.toast(`The past has changed: ${dropped} later act${dropped > 1 ? "s were" : " was"} dropped. Undo brings them back.`);
+    }
+  }
+
+  act(words) {
+    if (!words) return;
+    this.setPlaying(false);
+    if (words === "wake") this.change((script) => (script.wake(this.at, this.chosen), 0));
+    else this.change((script) => script.act(this.at, words));
+  }
+
+  loseMessage(number) {
+    this.setPlaying(false);
+    this.change((script) => script.act(this.seen.messages.find((m) => m.n === number).sent / 1000, `lose:${number}`));
+  }
+
+  undo() {
+    if (this.past.length === 0) return;
+    const past = this.past;
+    const text = past.pop();
+    if (this.open(text, this.at, { keepPast: true })) this.past = past;
+    $("undo").disabled = this.past.length === 0;
+  }
+
+  // --- Rules ---
+
+  showRules() {
+    const plan = this.plan;
+    for (const slider of SLIDERS) {
+      const input = $(`slide-${slider.key}`);
+      const value = slider.from(plan);
+      if (document.activeElement !== input || !this.sliding) input.value = String(value);
+      $(`value-${slider.key}`).textContent = slider.show(slider.key === "margin" || slider.key === "renew" ? value : Number(this.script.get(slider.key) ?? value));
+    }
+    const s = (us) => seconds(us, 2);
+    const rule = (good, name, text) => el("p", { class: `rule ${good ? "good" : "bad"}` },
+      el("b", {}, `${good ? "\u2713" : "\u2717"} ${name}`), el("span", {}, text));
+    const nodes = Number(this.script.get("nodes") || this.history.nodes);
+    $("rules").replaceChildren(
+      rule(plan.verdict !== "P1", "safe", `D/(1\u2212\u03c1) = ${s(plan.p1[0])} \u2264 TTL/(1+\u03c1) = ${s(plan.p1[1])}`),
+      rule(plan.p8[0] <= plan.p8[1], "available", `R+To+b+pause = ${s(plan.p8[0])} \u2264 D\u2212K\u2212G = ${s(plan.p8[1])}`),
+      el("dl", { class: "facts" },
+        ...[["D, believed for", s(plan.d)], ["margin", s(plan.margin)], ["failed renewals survived", String(Math.max(0, plan.tolerated))],
+          ["next leader after a crash", `\u2264 ${s(plan.crash)}`], ["after a resignation", `\u2264 ${s(plan.resign)}`],
+          ["renewals per second", (nodes / (plan.renew / 1e6)).toFixed(2)]]
+          .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
+  }
+
+  seeWhy() {
+    const { rho } = this.plan;
+    this.reveal(this.plan.verdict === "P1"
+      ? `nodes=2+rho=${rho}+plant=no-margin+0:rate:a:-${rho}+0:rate:store:${rho}+7000:cutto:a:30000+end=30000`
+      : "nodes=2+plant=renew-once+4000:cutto:a:1500=one renewal gets lost+end=40000");
+  }
+
+  // --- Planted bugs ---
+
+  showPlant() {
+    const plant = this.engine.catalogue.plants.find((p) => p.name === $("plant").value);
+    $("plant-about").textContent = plant ? `${plant.wrong[0].toUpperCase()}${plant.wrong.slice(1)}. It breaks ${plant.promise}.`
+      : `${this.engine.catalogue.plants.length} mistakes that lease libraries have shipped. Pick one and see what it breaks.`;
+    $("plant-show").hidden = !plant;
+  }
+
+  // A story that shows it, or else a seed.
+  async showBreak() {
+    const plant = this.engine.catalogue.plants.find((p) => p.name === $("plant").value);
+    const status = $("plant-status");
+    for (const story of this.engine.catalogue.stories.filter((st) => st.name !== "herd")) {
+      const script = `story=${story.name}+plant=${plant.name}`;
+      const { last } = this.measure(script);
+      if (last.violation && last.violation.promise === plant.promise) {
+        status.textContent = `The story ${story.name} shows it.`;
+        this.reveal(script, last.violation.at / 1000);
+        return;
+      }
+    }
+    for (let seed = 1; seed <= 20000; seed++) {
+      if (this.engine.breaks(plant.n, seed)) {
+        status.textContent = `No story shows it; the random history of seed ${seed} does.`;
+        this.reveal(`history=${seed}+plant=${plant.name}`, Infinity);
+        return;
+      }
+      if (seed % 20 === 0) {
+        status.textContent = `Looking for a history that shows it: seed ${seed}\u2026`;
+        await new Promise((done) => setTimeout(done));
+        if ($("plant").value !== plant.name) return;
+      }
+    }
+    status.textContent = "Not found in 20,000 seeds.";
+  }
+
+  // --- For experiments ---
+
+  // A run beside the one on the stage, to its end.
+  measure(script) {
+    this.engine.open(script);
+    const history = this.engine.history();
+    const last = this.engine.look(1e9);
+    this.engine.open(this.good);
+    return { history, last };
+  }
+
+  // Before the first act, with the future hidden.
+  prepare(script) {
+    const first = new Script(script).acts().find((act) => act.at > 0);
+    this.setPlaying(false);
+    this.open(script, first.at - 1, { hidden: true });
+  }
+
+  reveal(script, at) {
+    const before = String(this.script) === script ? this.at : 0;
+    this.setPlaying(false);
+    if (!this.open(script, Math.min(at ?? before, 1e9))) return;
+    if (at === undefined && !STILL.matches) this.setPlaying(true);
+    $("told").scrollIntoView({ block: "nearest", behavior: STILL.matches ? "auto" : "smooth" });
+  }
+
+  toast(text) {
+    $("toast").textContent = text;
+    $("toast").hidden = false;
+    clearTimeout(this.toastTimer);
+    this.toastTimer = setTimeout(() => { $("toast").hidden = true; }, 5000);
+  }
+
+  // --- Wiring ---
+
+  async copyLink() {
+    this.saveHash();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.toast("The link is copied. It holds the script and the instant.");
+    } catch {
+      this.toast("The address of this page is the link.");
+    }
+  }
+
+  wireStories() {
+    const chip = (story, label, title) => el("button", { type: "button", title, "data-story": story, onclick: () => {
+      this.setPlaying(false);
+      this.open(story ? `story=${story}` : FREE, 0);
+    } }, label);
+    const { stories } = this.engine.catalogue;
+    const label = (name) => ({ renew: "acquire and renew", crash: "leader crash" }[name] || name.replaceAll("-", " "));
+    $("stories").append(...FIRST.map((name) => chip(name, label(name), stories.find((s) => s.name === name).title)),
+      ...stories.filter((s) => !FIRST.includes(s.name)).map((s) => chip(s.name, label(s.name), s.title)),
+      chip("", "free play", "five processes, and you"));
+  }
+
+  wireControls() {
+    $("first").onclick = () => this.pauseAt(0);
+    $("back").onclick = () => this.step(-1);
+    $("forth").onclick = () => this.step(1);
+    $("play").onclick = () => this.setPlaying(!this.playing);
+    $("scrub").oninput = () => this.pauseAt(Number($("scrub").value));
+    $("link").onclick = () => this.copyLink();
+    $("keys").onclick = () => {
+      $("help").hidden = !$("help").hidden;
+      $("keys").setAttribute("aria-expanded", String(!$("help").hidden));
+    };
+    $("undo").onclick = () => this.undo();
+    $("clear").onclick = () => this.open(this.script.get("story") ? `story=${this.script.get("story")}` : FREE, 0);
+    $("fence").onchange = () => this.change((script) => (script.set("fence", $("fence").checked ? null : "off"), 0));
+    $("plant").append(el("option", { value: "" }, "the code as it is"),
+      ...this.engine.catalogue.plants.map((p) => el("option", { value: p.name }, `${p.name} (${p.promise})`)));
+    $("plant").onchange = () => {
+      $("plant-status").textContent = "";
+      this.change((script) => (script.set("plant", $("plant").value || null), 0));
+    };
+    $("plant-show").onclick = () => this.showBreak();
+  }
+
+  wireSliders() {
+    for (const slider of SLIDERS) {
+      const id = `slide-${slider.key}`;
+      const input = el("input", { id, type: "range", min: slider.min, max: slider.max, step: slider.step });
+      input.oninput = () => {
+        this.sliding = true;
+        this.setPlaying(false);
+        this.change((script) => (script.set(slider.key, input.value), 0));
+        this.sliding = false;
+      };
+      $("sliders").append(el("div", { class: "slider" }, el("label", { for: id }, slider.label), input, el("output", { id: `value-${slider.key}`, for: id })));
+    }
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const field = event.target.closest("input, select, textarea, summary");
+    if (field && (field.type !== "checkbox" || event.key === " ")) return;
+    if (event.key === " " && event.target.closest("button")) return;
+    const acts = { " ": () => this.setPlaying(!this.playing), ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
+      Home: () => this.pauseAt(0), End: () => this.pauseAt(this.end), z: () => this.undo(), f: () => this.open(FREE, 0),
+      s: () => this.choose("store"),
+      l: () => { const last = this.seen.messages.findLast((m) => !m.lost); if (last) this.loseMessage(last.n); } };
+    const number = "1234567890-".indexOf(event.key);
+    if (acts[event.key]) acts[event.key]();
+    else if (this.labels.includes(event.key)) this.choose(event.key);
+    else if (number >= 0 && this.actsFor()[number]) this.act(this.actsFor()[number][1]);
+    else return;
+    event.preventDefault();
+  }
+
+  wire() {
+    this.wireStories();
+    this.wireSliders();
+    this.wireControls();
+    renderExperiments($("experiments"), this);
+    renderQuestions($("questions"), this);
+    $("slow").checked = !STILL.matches;
+    document.addEventListener("keydown", (event) => this.key(event));
+    addEventListener("hashchange", () => this.openAddress());
+    new ResizeObserver(() => {
+      this.lanes.draw(this.history, this.labels, this.hidden);
+      this.render();
+    }).observe($("told"));
+  }
+
+  openAddress() {
+    const link = fromHash(location.hash);
+    return link !== null && this.open(link.script, link.at);
+  }
+}
+
+async function begin() {
+  const app = new App(await loadEngine());
+  app.engine.open(FREE);
+  app.history = app.engine.history();
+  app.plan = app.history.plan;
+  app.end = app.history.end / 1000;
+  app.prepareRun();
+  app.seen = app.engine.look(0);
+  app.wire();
+  if (!app.openAddress()) app.open("story=pause-and-fence", 27003);
+  document.body.dataset.ready = "yes";
+  window.sandbox = app; // For tests, and for whoever opens the console.
+}
+
+begin().catch((error) => {
+  const box = $("verdict");
+  box.hidden = false;
+  box.className = "bad";
+  box.textContent = `The sandbox cannot start: ${error.message}`;
+});
