@@ -25,7 +25,7 @@ build: deps
 # Tests that need a tool or a server are skipped without it, unless root can be helped. Several
 # suites at once: most of them wait for a TTL most of the time.
 check: build
-	@tools/deps --if-root tidy check servers
+	@tools/deps --if-root tidy check servers web
 	@tests/run -b $(BUILD) -j $(CHECK_JOBS)
 
 # Long and random, with real processes.
@@ -80,6 +80,11 @@ bench-fences: build
 bench-handover: build
 	@$(BUILD)/bench/handover
 
+# The pictures of the documents, anew; pngquant makes them small.
+screenshots: build
+	@tools/deps web pictures
+	@tools/screenshots $(BUILD)
+
 # Client libraries of engines are optional: only root is helped to them.
 deps:
 	@tools/deps build
@@ -116,9 +121,10 @@ help:
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
 	@echo "make tidy       check the house style; make format applies clang-format"
+	@echo "make screenshots  make the pictures in docs/pictures anew"
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CHECK_JOBS=4 CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
 .PHONY: all build check check-chaos valgrind demo amalgamation install
 .PHONY: bench bench-sim bench-fences bench-handover
-.PHONY: deps coverage tidy format clean fuzz help
+.PHONY: screenshots deps coverage tidy format clean fuzz help

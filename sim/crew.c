@@ -100,6 +100,7 @@ void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, const char *s
     struct timespec start;
     uint32_t started = 0;
 
+    sim_guard();
     (void)pthread_mutex_init(&crew.lock, NULL);
     (void)pthread_cond_init(&crew.changed, NULL);
     (void)clock_gettime(CLOCK_MONOTONIC, &start);

@@ -11,19 +11,32 @@
 static _Thread_local jmp_buf *tripped;
 static _Thread_local struct sim_world *tripping;
 
+/* Whose hook it was: an assertion outside of a world is theirs. */
+static void (*before)(const char *expr, const char *file, int line);
+
 static void on_assert(const char *expr, const char *file, int line)
 {
-    if (tripped == NULL)
+    if (tripped == NULL) {
+        before(expr, file, line);
         return;
+    }
     sim_violate(tripping, "assert", "%s:%d: %s", file, line, expr);
     tripping->ended = true;
     longjmp(*tripped, 1);
 }
 
+void sim_guard(void)
+{
+    if (tn_assert_hook == on_assert)
+        return;
+    before = tn_assert_hook;
+    tn_assert_hook = on_assert;
+}
+
 void sim_run_guarded(struct sim_world *world, tenure_ns until)
 {
     jmp_buf back;
-    tn_assert_hook = on_assert;
+    sim_guard();
     tripped = &back;
     tripping = world;
     if (setjmp(back) == 0)

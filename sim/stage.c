@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rounded up, so that the instant of an event shows what came of it. */
 static long long us(tenure_ns at)
 {
-    return (at - TN_SEC(1)) / 1000;
+    return (at - TN_SEC(1) + 999) / 1000;
 }
 
 /* --- The instant looked at -------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "sim/script.h"
 
 #define SIM_FLIGHTS 64
-#define SIM_SEEN_NODES 9 /* Of a herd, the first ones are shown. */
+#define SIM_SEEN_NODES 7 /* Of a herd, the first ones are shown. */
 
 /* Text that grows. */
 struct sim_out {

@@ -470,6 +470,8 @@ void sim_trace_other(struct sim_world *world, const char *who, const char *forma
 void sim_trace_label(const struct sim_node *node, char *buf, size_t size);
 
 /* --- guard.c --- */
+/* Catch assertions from now on; before threads are started that run worlds. */
+void sim_guard(void);
 /* sim_world_run; an assertion that trips counts as a violation. */
 void sim_run_guarded(struct sim_world *world, tenure_ns until);
 

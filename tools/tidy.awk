@@ -18,6 +18,7 @@ BEGIN {
     may["src/gate"] = "tenure base fence runtime wire receivers gate"
     may["src/cli"] = "tenure base core runtime stores fence receivers gate runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
+    may["web"] = "tenure base core fence sim"
     may["bench"] = "tenure base core runtime stores wire tests bench"
     may["examples"] = "tenure"
     may["tests"] = "tenure base core runtime wire stores fence receivers gate runner sim daemon" \

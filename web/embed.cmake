@@ -38,7 +38,8 @@ put("script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'"
     "script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'")
 put("<link rel=\"stylesheet\" href=\"style.css\">" "<style>${style}</style>")
 put("<script type=\"module\" src=\"main.js\"></script>"
-    "<script type=\"text/plain\" id=\"wasm\">${wasm}</script>\n<script type=\"module\">${script}</script>")
+    "<script type=\"text/plain\" id=\"wasm\">${wasm}</script>
+<script type=\"module\">${script}</script>")
 file(WRITE ${OUT}/${SINGLE} "${page}")
 
 # --- Compressed, in C -----------------------------------------------------------------------------
@@ -47,7 +48,8 @@ set(list "")
 set(number 0)
 foreach(path IN LISTS FILES)
     get_filename_component(name ${path} NAME)
-    execute_process(COMMAND ${GZIP} -9nc ${path} OUTPUT_FILE ${OUT}/${name}.gz RESULT_VARIABLE failed)
+    execute_process(COMMAND ${GZIP} -9nc ${path}
+        OUTPUT_FILE ${OUT}/${name}.gz RESULT_VARIABLE failed)
     if(failed)
         message(FATAL_ERROR "gzip: ${failed}")
     endif()

@@ -43,7 +43,10 @@ export class Engine {
   }
 
   snapshotAt(ms) {
-    this.guard(() => this.c.until(Math.round(ms * NS_PER_MS)), () => {});
+    this.guard(
+      () => this.c.until(Math.round(ms * NS_PER_MS)),
+      () => {},
+    );
     return this.read(this.c.snapshot());
   }
 
@@ -53,21 +56,39 @@ export class Engine {
 
   // The instant of the next event after ms, in milliseconds, or -1.
   next(ms) {
-    this.guard(() => this.c.until(Math.round(ms * NS_PER_MS)), () => {});
+    this.guard(
+      () => this.c.until(Math.round(ms * NS_PER_MS)),
+      () => {},
+    );
     const at = this.c.next();
     return at < 0 ? -1 : at / NS_PER_MS;
   }
 
   history() {
-    return JSON.parse(this.read(this.guard(() => this.c.history(), () => this.c.history_end())));
+    return JSON.parse(
+      this.read(
+        this.guard(
+          () => this.c.history(),
+          () => this.c.history_end(),
+        ),
+      ),
+    );
   }
 
   transcript() {
-    return this.read(this.guard(() => this.c.transcript(), () => this.c.transcript_end()));
+    return this.read(
+      this.guard(
+        () => this.c.transcript(),
+        () => this.c.transcript_end(),
+      ),
+    );
   }
 
   breaks(plant, seed) {
-    return this.guard(() => this.c.breaks(plant, seed) !== 0, () => false);
+    return this.guard(
+      () => this.c.breaks(plant, seed) !== 0,
+      () => false,
+    );
   }
 }
 

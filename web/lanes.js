@@ -24,7 +24,8 @@ export function spansOf(history) {
 
 // Real time without a valid term, between terms: [from, to] in microseconds.
 export function gapsOf(history) {
-  const terms = spansOf(history).filter((span) => span.node >= 0 && span.state === "l")
+  const terms = spansOf(history)
+    .filter((span) => span.node >= 0 && span.state === "l")
     .sort((a, b) => a.from - b.from);
   const gaps = [];
   let until = terms.length > 0 ? terms[0].to : 0;
@@ -72,13 +73,31 @@ export class LanesView {
     rows.forEach((row, i) => {
       const text = svg("text", { class: "lane-label", x: 0, y: i * (ROW + GAP) + ROW / 2 + 4 });
       text.textContent = row;
-      all.push(text, svg("rect", { class: "lane", x: LABEL, y: i * (ROW + GAP), width: this.width - LABEL - 8, height: ROW, rx: 3 }));
+      all.push(
+        text,
+        svg("rect", {
+          class: "lane",
+          x: LABEL,
+          y: i * (ROW + GAP),
+          width: this.width - LABEL - 8,
+          height: ROW,
+          rx: 3,
+        }),
+      );
     });
-    for (const span of spansOf(history)) all.push(...this.span(span));
+    const named = new Map(); // The token that a lane last showed by number.
+    for (const span of spansOf(history).sort((a, b) => a.from - b.from)) {
+      all.push(...this.span(span, named.get(span.node) !== span.token));
+      named.set(span.node, span.token);
+    }
     for (const [from, to] of gapsOf(history)) all.push(this.gap(from, to));
     for (const write of history.writes) all.push(this.write(write, rows.length - 1));
     for (const at of this.marks || []) all.push(this.mark(at));
-    this.veil = svg("rect", { class: hidden ? "veil hidden" : "veil", y: 0, height: height - AXIS });
+    this.veil = svg("rect", {
+      class: hidden ? "veil hidden" : "veil",
+      y: 0,
+      height: height - AXIS,
+    });
     this.line = svg("line", { class: "present", y1: 0, y2: height - AXIS + 6 });
     this.drawing.replaceChildren(...all, this.veil, this.line);
   }
@@ -97,18 +116,30 @@ export class LanesView {
 
   rect(from, to, row, kind, inset = 0) {
     const x = this.place(from);
-    return svg("rect", { class: kind, x, y: row * (ROW + GAP) + inset, width: Math.max(1, this.place(to) - x),
-      height: ROW - inset, rx: inset ? 0 : 3 });
+    return svg("rect", {
+      class: kind,
+      x,
+      y: row * (ROW + GAP) + inset,
+      width: Math.max(1, this.place(to) - x),
+      height: ROW - inset,
+      rx: inset ? 0 : 3,
+    });
   }
 
-  span({ node, from, to, state, token, asleep }) {
+  span({ node, from, to, state, token, asleep }, fresh) {
     const row = node + 1;
     const made = [];
     if (state === "d") made.push(this.rect(from, to, row, "is-down"));
-    else if (state === "l" || (node < 0 && token)) made.push(this.rect(from, to, row, `is-term ${tokenClass(token)}`));
-    else if (state === "b" || state === "w") made.push(this.rect(from, to, row, `is-past ${tokenClass(token)}`));
-    if (token && to - from > this.history.end / 40 && state !== "d") {
-      const text = svg("text", { class: "lane-token", x: this.place(from) + 6, y: row * (ROW + GAP) + 16 });
+    else if (state === "l" || (node < 0 && token))
+      made.push(this.rect(from, to, row, `is-term ${tokenClass(token)}`));
+    else if (state === "b" || state === "w")
+      made.push(this.rect(from, to, row, `is-past ${tokenClass(token)}`));
+    if (token && fresh && to - from > this.history.end / 40 && state !== "d") {
+      const text = svg("text", {
+        class: "lane-token",
+        x: this.place(from) + 6,
+        y: row * (ROW + GAP) + 16,
+      });
       text.textContent = String(token);
       if (state === "l" || node < 0) made.push(text);
     }
@@ -124,7 +155,13 @@ export class LanesView {
     const kind = verdict === 0 ? `write ${tokenClass(token)}` : "write wrong";
     const x = this.place(at);
     const inset = verdict === 0 ? 6 : 0;
-    return svg("rect", { class: kind, x: x - (verdict ? 1.5 : 1), y: row * (ROW + GAP) + inset, width: verdict ? 4 : 2, height: ROW - 2 * inset });
+    return svg("rect", {
+      class: kind,
+      x: x - (verdict ? 1.5 : 1),
+      y: row * (ROW + GAP) + inset,
+      width: verdict ? 4 : 2,
+      height: ROW - 2 * inset,
+    });
   }
 
   mark(at) {

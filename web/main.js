@@ -14,11 +14,51 @@ const SLOW_MS = 900; // On the screen, for a message that matters.
 const FLIGHT_MS = 350; // On the screen, for any other.
 const LINES_MOST = 400;
 const SLIDERS = [
-  { key: "ttl", label: "TTL", min: 1000, max: 60000, step: 500, show: (v) => seconds(v * 1000), from: (p) => p.ttl / 1000 },
-  { key: "renew", label: "renew every", min: 100, max: 30000, step: 100, show: (v) => seconds(v * 1000), from: (p) => p.renew / 1000 },
-  { key: "rho", label: "clock bound \u03c1", min: 0, max: 300000, step: 5000, show: (v) => `${v / 10000} %`, from: (p) => p.rho },
-  { key: "margin", label: "margin", min: 0, max: 20000, step: 50, show: (v) => seconds(v * 1000, 2), from: (p) => p.margin / 1000 },
-  { key: "net", label: "network, one way", min: 1, max: 2000, step: 1, show: (v) => `${v} ms`, from: (p) => p.net / 1000 },
+  {
+    key: "ttl",
+    label: "TTL",
+    min: 1000,
+    max: 60000,
+    step: 500,
+    show: (v) => seconds(v * 1000),
+    from: (p) => p.ttl / 1000,
+  },
+  {
+    key: "renew",
+    label: "renew every",
+    min: 100,
+    max: 30000,
+    step: 100,
+    show: (v) => seconds(v * 1000),
+    from: (p) => p.renew / 1000,
+  },
+  {
+    key: "rho",
+    label: "clock bound \u03c1",
+    min: 0,
+    max: 300000,
+    step: 5000,
+    show: (v) => `${v / 10000} %`,
+    from: (p) => p.rho,
+  },
+  {
+    key: "margin",
+    label: "margin",
+    min: 0,
+    max: 20000,
+    step: 50,
+    show: (v) => seconds(v * 1000, 2),
+    from: (p) => p.margin / 1000,
+  },
+  {
+    key: "net",
+    label: "network delay",
+    min: 1,
+    max: 2000,
+    step: 1,
+    show: (v) => `${v} ms`,
+    from: (p) => p.net / 1000,
+  },
 ];
 
 class App {
@@ -31,7 +71,11 @@ class App {
     this.hidden = false;
     this.chosen = "a";
     this.past = [];
-    this.stage = new StageView($("stage"), (i) => this.choose(this.seen.nodes[i].id), (n) => this.loseMessage(n));
+    this.stage = new StageView(
+      $("stage"),
+      (i) => this.choose(this.seen.nodes[i].id),
+      (n) => this.loseMessage(n),
+    );
     this.lanes = new LanesView($("lanes-drawing"), (ms) => this.pauseAt(ms));
   }
 
@@ -71,17 +115,42 @@ class App {
     this.messages = this.history.messages.map(([sent, arrives, node, name, token, n]) => {
       const first = !asked && name.startsWith("acquire");
       if (first && name.endsWith("reply")) asked = true;
-      return { sent: sent / 1000, arrives: (arrives < 0 ? sent + this.plan.net : arrives) / 1000, lost: arrives < 0,
-        node, name, token, n,
-        matters: first || arrives < 0 || /^(granted|revoked|release|raise)/.test(name) || (name === "write" && wrong.has(arrives)) };
+      return {
+        sent: sent / 1000,
+        arrives: (arrives < 0 ? sent + this.plan.net : arrives) / 1000,
+        lost: arrives < 0,
+        node,
+        name,
+        token,
+        n,
+        matters:
+          first ||
+          arrives < 0 ||
+          /^(granted|revoked|release|raise)/.test(name) ||
+          (name === "write" && wrong.has(arrives)),
+      };
     });
     this.lines = this.history.lines.map(([at, text]) => {
-      const [, who, said, bar] = /^\[[^\]]*\] (\S+)\s+(.*?)\s*(\[[.#|-]+\])?$/.exec(text) || [0, "", text, ""];
+      const [, who, said, bar] = /^\[[^\]]*\] (\S+)\s+(.*?)\s*(\[[.#|-]+\])?$/.exec(text) || [
+        0,
+        "",
+        text,
+        "",
+      ];
       return { at: at / 1000, who, said, bar };
     });
-    this.instants = [...new Set([0, this.end, ...this.lines.map((l) => l.at), ...this.messages.flatMap((m) => [m.sent, m.arrives]),
-      ...this.history.lanes.map((l) => l[0] / 1000)])].filter((at) => at <= this.end).sort((a, b) => a - b);
-    this.labels = this.engine.look(0).nodes.map((node) => node.id);
+    this.instants = [
+      ...new Set([
+        0,
+        this.end,
+        ...this.lines.map((l) => l.at),
+        ...this.messages.flatMap((m) => [m.sent, m.arrives]),
+        ...this.history.lanes.map((l) => l[0] / 1000),
+      ]),
+    ]
+      .filter((at) => at <= this.end)
+      .sort((a, b) => a - b);
+    this.labels = this.look(0).nodes.map((node) => node.id);
     this.lanes.marks = this.script.acts().map((act) => act.at);
   }
 
@@ -89,12 +158,21 @@ class App {
   showFrame() {
     const story = this.catalogueStory();
     const history = this.script.get("history");
-    $("title").textContent = story ? story.name.replaceAll("-", " ") : history ? `History of seed ${history}` : "Free play";
-    $("subtitle").textContent = story ? story.title
-      : history ? `What chance did, up to the broken promise; the name looked at is ${this.history.name}`
+    $("title").textContent = story
+      ? story.name.replaceAll("-", " ")
+      : history
+        ? `History of seed ${history}`
+        : "Free play";
+    $("subtitle").textContent = story
+      ? story.title
+      : history
+        ? `What chance did, up to the broken promise; the name looked at is ${this.history.name}`
         : "Crash, freeze, cut and slow whatever you like; time is yours";
-    for (const chip of $("stories").children)
-      chip.setAttribute("aria-pressed", String(chip.dataset.story === (history ? "" : this.script.get("story") || "")));
+    for (const chip of $("stories").querySelectorAll("button"))
+      chip.setAttribute(
+        "aria-pressed",
+        String(chip.dataset.story === (history ? "" : this.script.get("story") || "")),
+      );
     $("fence").checked = this.script.get("fence") !== "off";
     $("plant").value = this.script.get("plant") || "";
     this.showPlant();
@@ -103,10 +181,14 @@ class App {
     $("scrub").max = String(this.end);
     this.showTrace();
     $("legend").replaceChildren(
-      el("span", { class: "key past" }, "past its deadline"), el("span", { class: "key asleep" }, "asleep"),
-      el("span", { class: "key gap" }, "nobody leads"), el("span", { class: "key wrong" }, "write refused or harmful"));
+      el("span", { class: "key past" }, "past its deadline"),
+      el("span", { class: "key asleep" }, "asleep"),
+      el("span", { class: "key gap" }, "nobody leads"),
+      el("span", { class: "key wrong" }, "write refused or harmful"),
+    );
     $("script-line").textContent = String(this.script);
-    $("command").textContent = `tenure sim --script '${String(this.script).replaceAll("'", "'\\''")}'`;
+    $("command").textContent =
+      `tenure sim --script '${String(this.script).replaceAll("'", "'\\''")}'`;
     $("undo").disabled = this.past.length === 0;
   }
 
@@ -119,10 +201,17 @@ class App {
 
   seek(ms) {
     this.at = Math.max(0, Math.min(ms, this.end));
-    this.seen = this.engine.look(this.at);
+    this.seen = this.look(this.at);
     this.render();
     clearTimeout(this.hashTimer);
     this.hashTimer = setTimeout(() => this.saveHash(), 150);
+  }
+
+  // Of a herd, five are enough.
+  look(ms) {
+    const seen = this.engine.look(ms);
+    if (this.history.nodes > 7) seen.nodes.length = 5;
+    return seen;
   }
 
   saveHash() {
@@ -136,17 +225,21 @@ class App {
   }
 
   flights() {
-    const exact = this.seen.messages.map((m) => ({ ...m, exact: true,
-      share: (this.at * 1000 - m.sent) / Math.max(1, m.arrives - m.sent) }));
+    const exact = this.seen.messages.map((m) => ({
+      ...m,
+      exact: true,
+      share: (this.at * 1000 - m.sent) / Math.max(1, m.arrives - m.sent),
+    }));
     if (!this.playing || STILL.matches || this.slowed) return exact;
     // Too quick to be seen at this speed: drawn behind the times.
     const lasts = FLIGHT_MS * this.speed();
-    return this.messages.filter((m) => m.sent <= this.at && this.at < m.sent + lasts)
+    return this.messages
+      .filter((m) => m.sent <= this.at && this.at < m.sent + lasts)
       .map((m) => ({ ...m, share: (this.at - m.sent) / lasts }));
   }
 
   render() {
-    this.stage.draw(this.seen, this.chosen, this.flights());
+    this.stage.draw(this.seen, this.chosen, this.flights(), this.history.nodes);
     this.lanes.move(this.at);
     $("scrub").value = String(this.at);
     $("scrub").setAttribute("aria-valuetext", `${(this.at / 1000).toFixed(3)} seconds`);
@@ -169,9 +262,21 @@ class App {
 
   showCaption() {
     const line = this.lines[this.lineIndex()];
-    $("caption").replaceChildren(line
-      ? el("span", {}, el("b", {}, `${(line.at / 1000).toFixed(3)} s`), ` ${line.who === "--" || line.who === "end" ? "" : `${line.who} `}${line.said}`)
-      : "Press play, or step with the arrow keys.");
+    const words = (l) =>
+      `${["--", "end", "CHECK"].includes(l.who) ? "" : `${l.who} `}${this.named(l.said)}`;
+    const same = this.lines.filter(
+      (l) => line && l.at === line.at && this.lines.indexOf(l) <= this.lineIndex(),
+    );
+    $("caption").replaceChildren(
+      line
+        ? el(
+            "span",
+            {},
+            el("b", {}, `${(line.at / 1000).toFixed(3)} s`),
+            ` ${same.slice(-3).map(words).join("; ")}`,
+          )
+        : "Press play, or step with the arrow keys.",
+    );
   }
 
   showVerdict() {
@@ -182,22 +287,42 @@ class App {
     let words = [];
     if (this.refused) {
       kind = "bad";
-      words = [el("b", {}, "Tenure refuses to start with these numbers. "),
-        this.plan.verdict === "P1" ? "The margin is smaller than what the clocks may take: two could lead at once. "
-          : "There is no time for a second renewal before the deadline: one lost message would cost the term. ",
-        el("button", { type: "button", onclick: () => this.seeWhy() }, "See why"), " ",
-        el("button", { type: "button", onclick: () => this.open(this.good, this.at) }, "Put it back")];
+      words = [
+        el("b", {}, "Tenure refuses to start with these numbers. "),
+        this.plan.verdict === "P1"
+          ? "The margin is smaller than what the clocks may take: two could lead at once. "
+          : "There is no time for a second renewal: one lost message would cost the term. ",
+        el("button", { type: "button", onclick: () => this.seeWhy() }, "See why"),
+        " ",
+        el(
+          "button",
+          { type: "button", onclick: () => this.open(this.good, this.at) },
+          "Put it back",
+        ),
+      ];
     } else if (violation) {
       kind = "bad";
-      words = [el("b", {}, `${violation.promise} is broken: `), `${violation.text}. `,
-        violation.assumption ? "Not by the code: a clock runs outside of \u03c1, and every lease rests on that bound."
-          : plant ? `By the planted bug: ${plant.wrong}.` : ""];
+      words = [
+        el("b", {}, `${violation.promise} is broken: `),
+        `${this.named(violation.text)}. `,
+        violation.assumption
+          ? "Not by the code: a clock runs outside of \u03c1, and every lease rests on that bound."
+          : plant
+            ? `By the planted bug: ${plant.wrong}.`
+            : "",
+      ];
     } else if (resource.harmed > 0) {
       kind = "bad";
-      words = [el("b", {}, "Harm done. "), "A leader of the past has overwritten newer work: nobody at the resource looked at the token."];
+      words = [
+        el("b", {}, "Harm done. "),
+        "A leader of the past has overwritten newer work: nobody looked at its token.",
+      ];
     } else if (resource.refused > 0) {
       kind = "good";
-      words = [el("b", {}, "Refused. "), "The write carried an old token, and the fence let it do no harm."];
+      words = [
+        el("b", {}, "Refused. "),
+        "The write carried an old token, and the fence let it do no harm.",
+      ];
     }
     if (story && this.seen.ended && story.came_true) {
       kind = kind || "good";
@@ -213,6 +338,14 @@ class App {
     }
   }
 
+  // The checkers count candidates from 0; the page knows them by letter.
+  named(text) {
+    const letter = (number) => this.labels[number] ?? `n${number}`;
+    return text
+      .replace(/\bnodes? (\d+)/g, (_, n) => letter(n))
+      .replace(/ and (\d+) \(token/g, (_, n) => ` and ${letter(n)} (token`);
+  }
+
   // --- Playing ---
 
   speed() {
@@ -221,7 +354,10 @@ class App {
 
   setPlaying(on) {
     if (on && this.at >= this.end) this.seek(0);
-    if (on) this.hidden = false;
+    if (on && this.hidden) {
+      this.hidden = false;
+      this.showFrame();
+    }
     this.playing = on;
     this.slowed = false;
     $("play").textContent = on ? "\u2016" : "\u25b6";
@@ -230,7 +366,7 @@ class App {
       this.lastFrame = performance.now();
       requestAnimationFrame((now) => this.frame(now));
     } else {
-      this.stage.draw(this.seen, this.chosen, this.flights());
+      this.stage.draw(this.seen, this.chosen, this.flights(), this.history.nodes);
     }
   }
 
@@ -270,15 +406,20 @@ class App {
 
   // Only what a listener must not miss.
   say(before) {
-    const said = this.lines.slice(before + 1, this.lineIndex() + 1)
-      .filter((line) => /^leads |^lost |REFUSED|harm done|is broken/.test(line.said)).map((line) => `${line.who} ${line.said}`);
+    const said = this.lines
+      .slice(before + 1, this.lineIndex() + 1)
+      .filter((line) => /^leads |^lost |REFUSED|harm done|is broken/.test(line.said))
+      .map((line) => `${line.who} ${line.said}`);
     if (said.length > 0) $("live").textContent = said.join(". ");
   }
 
   step(direction) {
     const list = this.instants;
     const near = 1e-6;
-    const to = direction > 0 ? list.find((at) => at > this.at + near) : list.findLast((at) => at < this.at - near);
+    const to =
+      direction > 0
+        ? list.find((at) => at > this.at + near)
+        : list.findLast((at) => at < this.at - near);
     const before = this.lineIndex();
     this.pauseAt(to ?? (direction > 0 ? this.end : 0));
     if (direction > 0) this.say(before);
@@ -289,12 +430,31 @@ class App {
   showTrace() {
     const from = Math.max(0, this.lines.length - LINES_MOST);
     this.traceFrom = from;
-    $("trace").replaceChildren(...this.lines.slice(from).map((line) => {
-      const kind = /is broken|harm done/.test(line.said) ? "bad" : /^leads |^refuses/.test(line.said) ? "lead"
-        : /^lost |jeopardy|REFUSED/.test(line.said) ? "warn" : line.who === "--" ? "told" : "";
-      return el("li", { class: kind }, el("button", { type: "button", onclick: () => this.pauseAt(line.at) },
-        el("time", {}, (line.at / 1000).toFixed(3)), el("b", {}, line.who === "--" ? "" : line.who), el("span", {}, line.said)));
-    }));
+    $("trace").classList.toggle("secret", this.hidden);
+    $("trace").replaceChildren(
+      ...this.lines.slice(from).map((line) => {
+        const kind = /is broken|harm done/.test(line.said)
+          ? "bad"
+          : /^leads |^refuses/.test(line.said)
+            ? "lead"
+            : /^lost |jeopardy|REFUSED/.test(line.said)
+              ? "warn"
+              : line.who === "--"
+                ? "told"
+                : "";
+        return el(
+          "li",
+          { class: kind },
+          el(
+            "button",
+            { type: "button", onclick: () => this.pauseAt(line.at) },
+            el("time", {}, (line.at / 1000).toFixed(3)),
+            el("b", {}, line.who === "--" ? "" : line.who),
+            el("span", {}, line.said),
+          ),
+        );
+      }),
+    );
     this.marked = -2;
   }
 
@@ -309,7 +469,10 @@ class App {
     if (!row) return;
     row.classList.add("current");
     const box = $("trace");
-    if (row.offsetTop < box.scrollTop || row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight)
+    if (
+      row.offsetTop < box.scrollTop ||
+      row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight
+    )
       box.scrollTop = row.offsetTop - box.clientHeight / 2;
   }
 
@@ -321,13 +484,19 @@ class App {
   }
 
   actsFor() {
+    if (this.script.get("history")) return []; // What chance did stands.
     const span = $("span") ? $("span").value : "20000";
     const rho = this.plan.rho;
     if (this.chosen === "store") {
       const { store } = this.seen;
-      return [["crash and restart", `restart:${span}`], ["stop", `hang:${span}`], ["revoke the lease", "revoke"],
-        [`clock ${rho / 10000} % fast`, `rate:store:${rho}`], ["make a backup", "backup"],
-        ["restore the backup", store.backup ? "restore" : null]];
+      return [
+        ["crash and restart", `restart:${span}`],
+        ["stop", `hang:${span}`],
+        ["revoke the lease", "revoke"],
+        [`clock ${rho / 10000} % fast`, `rate:store:${rho}`],
+        ["make a backup", "backup"],
+        ["restore the backup", store.backup ? "restore" : null],
+      ];
     }
     const node = this.seen.nodes.find((n) => n.id === this.chosen);
     if (!node) return [];
@@ -337,11 +506,15 @@ class App {
       node.up ? ["crash", `crash:${id}`] : ["start", `start:${id}`],
       node.asleep ? ["wake", "wake"] : ["pause", up(`pause:${id}:${span}`)],
       ["freeze in a write", up(node.valid ? `freeze:${id}:${span}` : null)],
-      ["sleep with its machine", up(`suspend:${id}:${span}`)],
-      node.cut_to || node.cut_from ? ["mend the link", `mend:${id}`] : ["cut off", `cut:${id}:${span}`],
-      ["cut: it is not heard", `cutto:${id}:${span}`],
-      ["cut: it hears nothing", `cutfrom:${id}:${span}`],
-      node.rate === 1e6 ? [`clock ${rho / 10000} % slow`, `rate:${id}:-${rho}`] : ["clock right again", `rate:${id}:0`],
+      ["sleep (machine)", up(`suspend:${id}:${span}`)],
+      node.cut_to || node.cut_from
+        ? ["mend the link", `mend:${id}`]
+        : ["cut off", `cut:${id}:${span}`],
+      ["cut: not heard", `cutto:${id}:${span}`],
+      ["cut: hears nothing", `cutfrom:${id}:${span}`],
+      node.rate === 1e6
+        ? [`clock ${rho / 10000} % slow`, `rate:${id}:-${rho}`]
+        : ["clock right again", `rate:${id}:0`],
       ["clock 30 % slow", `rate:${id}:-300000`],
       node.told ? ["resign", `resign:${id}`] : ["campaign", up(`campaign:${id}`)],
       node.ready || !node.up ? ["not ready", up(`unready:${id}`)] : ["ready", `ready:${id}`],
@@ -355,19 +528,58 @@ class App {
     const state = JSON.stringify([ids, this.chosen, acts.map((a) => a[0] + !!a[1])]);
     if (state !== this.actsShown) {
       this.actsShown = state;
-      $("who").replaceChildren(...ids.map((id) => el("button", { type: "button", "aria-pressed": String(id === this.chosen), onclick: () => this.choose(id) }, id)));
-      const span = $("span") || el("select", { id: "span" }, ...[2, 4, 10, 20, 40].map((s) => el("option", { value: s * 1000, selected: s === 20 }, `${s} s`)));
+      $("who").replaceChildren(
+        ...ids.map((id) =>
+          el(
+            "button",
+            {
+              type: "button",
+              "aria-pressed": String(id === this.chosen),
+              onclick: () => this.choose(id),
+            },
+            id,
+          ),
+        ),
+      );
+      const span =
+        $("span") ||
+        el(
+          "select",
+          { id: "span" },
+          ...[2, 4, 10, 20, 40].map((s) =>
+            el("option", { value: s * 1000, selected: s === 20 }, `${s} s`),
+          ),
+        );
       const keys = "1234567890-";
-      $("acts").replaceChildren(el("label", { class: "row" }, "for ", span),
-        ...acts.map(([label, words], i) => el("button", { type: "button", disabled: words === null, onclick: () => this.act(this.actsFor()[i][1]) },
-          el("kbd", {}, keys[i]), ` ${label}`)));
+      $("acts").replaceChildren(
+        el("label", { class: "row" }, "for ", span),
+        ...acts.map(([label, words], i) =>
+          el(
+            "button",
+            {
+              type: "button",
+              disabled: words === null,
+              onclick: () => this.act(this.actsFor()[i][1]),
+            },
+            el("kbd", {}, keys[i]),
+            ` ${label}`,
+          ),
+        ),
+      );
     }
     const under = this.seen.messages.filter((m) => !m.lost);
     const flying = JSON.stringify(under.map((m) => m.n));
     if (flying !== this.flyingShown) {
       this.flyingShown = flying;
-      $("flights").replaceChildren(...under.map((m) => el("button", { type: "button", onclick: () => this.loseMessage(m.n) },
-        `lose ${m.name} of ${this.labels[m.node]}`)));
+      $("flights").replaceChildren(
+        ...under.map((m) =>
+          el(
+            "button",
+            { type: "button", onclick: () => this.loseMessage(m.n) },
+            `lose ${m.name} of ${this.labels[m.node]}`,
+          ),
+        ),
+      );
     }
   }
 
@@ -379,7 +591,11 @@ class App {
     if (this.open(String(script), this.at, { keepPast: true })) {
       this.past.push(text);
       $("undo").disabled = false;
-      if (dropped > 0) this.toast(`The past has changed: ${dropped} later act${dropped > 1 ? "s were" : " was"} dropped. Undo brings them back.`);
+      if (dropped > 0)
+        this.toast(
+          `The past has changed: ${dropped} later act${dropped > 1 ? "s were" : " was"} dropped. ` +
+            "Undo brings them back.",
+        );
     }
   }
 
@@ -392,7 +608,9 @@ class App {
 
   loseMessage(number) {
     this.setPlaying(false);
-    this.change((script) => script.act(this.seen.messages.find((m) => m.n === number).sent / 1000, `lose:${number}`));
+    this.change((script) =>
+      script.act(this.seen.messages.find((m) => m.n === number).sent / 1000, `lose:${number}`),
+    );
   }
 
   undo() {
@@ -411,35 +629,65 @@ class App {
       const input = $(`slide-${slider.key}`);
       const value = slider.from(plan);
       if (document.activeElement !== input || !this.sliding) input.value = String(value);
-      $(`value-${slider.key}`).textContent = slider.show(slider.key === "margin" || slider.key === "renew" ? value : Number(this.script.get(slider.key) ?? value));
+      $(`value-${slider.key}`).textContent = slider.show(
+        slider.key === "margin" || slider.key === "renew"
+          ? value
+          : Number(this.script.get(slider.key) ?? value),
+      );
     }
     const s = (us) => seconds(us, 2);
-    const rule = (good, name, text) => el("p", { class: `rule ${good ? "good" : "bad"}` },
-      el("b", {}, `${good ? "\u2713" : "\u2717"} ${name}`), el("span", {}, text));
+    const rule = (good, name, text) =>
+      el(
+        "p",
+        { class: `rule ${good ? "good" : "bad"}` },
+        el("b", {}, `${good ? "\u2713" : "\u2717"} ${name}`),
+        el("span", {}, text),
+      );
     const nodes = Number(this.script.get("nodes") || this.history.nodes);
     $("rules").replaceChildren(
-      rule(plan.verdict !== "P1", "safe", `D/(1\u2212\u03c1) = ${s(plan.p1[0])} \u2264 TTL/(1+\u03c1) = ${s(plan.p1[1])}`),
-      rule(plan.p8[0] <= plan.p8[1], "available", `R+To+b+pause = ${s(plan.p8[0])} \u2264 D\u2212K\u2212G = ${s(plan.p8[1])}`),
-      el("dl", { class: "facts" },
-        ...[["D, believed for", s(plan.d)], ["margin", s(plan.margin)], ["failed renewals survived", String(Math.max(0, plan.tolerated))],
-          ["next leader after a crash", `\u2264 ${s(plan.crash)}`], ["after a resignation", `\u2264 ${s(plan.resign)}`],
-          ["renewals per second", (nodes / (plan.renew / 1e6)).toFixed(2)]]
-          .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
+      rule(
+        plan.verdict !== "P1",
+        "safe",
+        `D/(1\u2212\u03c1) = ${s(plan.p1[0])} \u2264 TTL/(1+\u03c1) = ${s(plan.p1[1])}`,
+      ),
+      rule(
+        plan.p8[0] <= plan.p8[1],
+        "available",
+        `R+To+b+pause = ${s(plan.p8[0])} \u2264 D\u2212K\u2212G = ${s(plan.p8[1])}`,
+      ),
+      el(
+        "dl",
+        { class: "facts" },
+        ...[
+          ["D, believed for", s(plan.d)],
+          ["margin", s(plan.margin)],
+          ["failed renewals survived", String(Math.max(0, plan.tolerated))],
+          ["next leader after a crash", `\u2264 ${s(plan.crash)}`],
+          ["after a resignation", `\u2264 ${s(plan.resign)}`],
+          ["renewals per second", (nodes / (plan.renew / 1e6)).toFixed(2)],
+        ].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+      ),
+    );
   }
 
   seeWhy() {
     const { rho } = this.plan;
-    this.reveal(this.plan.verdict === "P1"
-      ? `nodes=2+rho=${rho}+plant=no-margin+0:rate:a:-${rho}+0:rate:store:${rho}+7000:cutto:a:30000+end=30000`
-      : "nodes=2+plant=renew-once+4000:cutto:a:1500=one renewal gets lost+end=40000");
+    this.reveal(
+      this.plan.verdict === "P1"
+        ? `nodes=2+rho=${rho}+plant=no-margin+0:rate:a:-${rho}+0:rate:store:${rho}` +
+            "+7000:cutto:a:30000+end=30000"
+        : "nodes=2+plant=renew-once+4000:cutto:a:1500=one renewal gets lost+end=40000",
+    );
   }
 
   // --- Planted bugs ---
 
   showPlant() {
     const plant = this.engine.catalogue.plants.find((p) => p.name === $("plant").value);
-    $("plant-about").textContent = plant ? `${plant.wrong[0].toUpperCase()}${plant.wrong.slice(1)}. It breaks ${plant.promise}.`
-      : `${this.engine.catalogue.plants.length} mistakes that lease libraries have shipped. Pick one and see what it breaks.`;
+    $("plant-about").textContent = plant
+      ? `${plant.wrong[0].toUpperCase()}${plant.wrong.slice(1)}. It breaks ${plant.promise}.`
+      : `${this.engine.catalogue.plants.length} mistakes that lease libraries have shipped. ` +
+        "Pick one and see what it breaks.";
     $("plant-show").hidden = !plant;
   }
 
@@ -501,7 +749,9 @@ class App {
     $("toast").textContent = text;
     $("toast").hidden = false;
     clearTimeout(this.toastTimer);
-    this.toastTimer = setTimeout(() => { $("toast").hidden = true; }, 5000);
+    this.toastTimer = setTimeout(() => {
+      $("toast").hidden = true;
+    }, 5000);
   }
 
   // --- Wiring ---
@@ -517,15 +767,34 @@ class App {
   }
 
   wireStories() {
-    const chip = (story, label, title) => el("button", { type: "button", title, "data-story": story, onclick: () => {
-      this.setPlaying(false);
-      this.open(story ? `story=${story}` : FREE, 0);
-    } }, label);
+    const chip = (story, label, title) =>
+      el(
+        "button",
+        {
+          type: "button",
+          title,
+          "data-story": story,
+          onclick: () => {
+            this.setPlaying(false);
+            this.open(story ? `story=${story}` : FREE, 0);
+          },
+        },
+        label,
+      );
     const { stories } = this.engine.catalogue;
-    const label = (name) => ({ renew: "acquire and renew", crash: "leader crash" }[name] || name.replaceAll("-", " "));
-    $("stories").append(...FIRST.map((name) => chip(name, label(name), stories.find((s) => s.name === name).title)),
-      ...stories.filter((s) => !FIRST.includes(s.name)).map((s) => chip(s.name, label(s.name), s.title)),
-      chip("", "free play", "five processes, and you"));
+    const label = (name) =>
+      ({ renew: "acquire and renew", crash: "leader crash" })[name] || name.replaceAll("-", " ");
+    const group = (text) => el("span", { class: "group" }, text);
+    $("stories").append(
+      group("Start here"),
+      ...FIRST.map((name) => chip(name, label(name), stories.find((s) => s.name === name).title)),
+      group("Then"),
+      ...stories
+        .filter((s) => !FIRST.includes(s.name))
+        .map((s) => chip(s.name, label(s.name), s.title)),
+      group("Or"),
+      chip("", "free play", "five processes, and you"),
+    );
   }
 
   wireControls() {
@@ -540,10 +809,16 @@ class App {
       $("keys").setAttribute("aria-expanded", String(!$("help").hidden));
     };
     $("undo").onclick = () => this.undo();
-    $("clear").onclick = () => this.open(this.script.get("story") ? `story=${this.script.get("story")}` : FREE, 0);
-    $("fence").onchange = () => this.change((script) => (script.set("fence", $("fence").checked ? null : "off"), 0));
-    $("plant").append(el("option", { value: "" }, "the code as it is"),
-      ...this.engine.catalogue.plants.map((p) => el("option", { value: p.name }, `${p.name} (${p.promise})`)));
+    $("clear").onclick = () =>
+      this.open(this.script.get("story") ? `story=${this.script.get("story")}` : FREE, 0);
+    $("fence").onchange = () =>
+      this.change((script) => (script.set("fence", $("fence").checked ? null : "off"), 0));
+    $("plant").append(
+      el("option", { value: "" }, "the code as it is"),
+      ...this.engine.catalogue.plants.map((p) =>
+        el("option", { value: p.name }, `${p.name} (${p.promise})`),
+      ),
+    );
     $("plant").onchange = () => {
       $("plant-status").textContent = "";
       this.change((script) => (script.set("plant", $("plant").value || null), 0));
@@ -554,26 +829,52 @@ class App {
   wireSliders() {
     for (const slider of SLIDERS) {
       const id = `slide-${slider.key}`;
-      const input = el("input", { id, type: "range", min: slider.min, max: slider.max, step: slider.step });
+      const input = el("input", {
+        id,
+        type: "range",
+        min: slider.min,
+        max: slider.max,
+        step: slider.step,
+      });
       input.oninput = () => {
         this.sliding = true;
         this.setPlaying(false);
         this.change((script) => (script.set(slider.key, input.value), 0));
         this.sliding = false;
       };
-      $("sliders").append(el("div", { class: "slider" }, el("label", { for: id }, slider.label), input, el("output", { id: `value-${slider.key}`, for: id })));
+      $("sliders").append(
+        el(
+          "div",
+          { class: "slider" },
+          el("label", { for: id }, slider.label),
+          input,
+          el("output", { id: `value-${slider.key}`, for: id }),
+        ),
+      );
     }
   }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const field = event.target.closest("input, select, textarea, summary");
-    if (field && (field.type !== "checkbox" || event.key === " ")) return;
-    if (event.key === " " && event.target.closest("button")) return;
-    const acts = { " ": () => this.setPlaying(!this.playing), ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
-      Home: () => this.pauseAt(0), End: () => this.pauseAt(this.end), z: () => this.undo(), f: () => this.open(FREE, 0),
+    // A control keeps the keys that it has a use for itself.
+    if (event.target.closest("select")) return;
+    if (event.target.closest("input") && !/^[a-z0-9-]$/.test(event.key)) return;
+    if (event.key === " " && event.target.closest("button, summary")) return;
+    const far = event.shiftKey ? 1000 : 0;
+    const acts = {
+      " ": () => this.setPlaying(!this.playing),
+      ArrowLeft: () => (far ? this.pauseAt(this.at - far) : this.step(-1)),
+      ArrowRight: () => (far ? this.pauseAt(this.at + far) : this.step(1)),
+      Home: () => this.pauseAt(0),
+      End: () => this.pauseAt(this.end),
+      z: () => this.undo(),
+      f: () => this.open(FREE, 0),
       s: () => this.choose("store"),
-      l: () => { const last = this.seen.messages.findLast((m) => !m.lost); if (last) this.loseMessage(last.n); } };
+      l: () => {
+        const last = this.seen.messages.findLast((m) => !m.lost);
+        if (last) this.loseMessage(last.n);
+      },
+    };
     const number = "1234567890-".indexOf(event.key);
     if (acts[event.key]) acts[event.key]();
     else if (this.labels.includes(event.key)) this.choose(event.key);
@@ -610,7 +911,7 @@ async function begin() {
   app.plan = app.history.plan;
   app.end = app.history.end / 1000;
   app.prepareRun();
-  app.seen = app.engine.look(0);
+  app.seen = app.look(0);
   app.wire();
   if (!app.openAddress()) app.open("story=pause-and-fence", 27003);
   document.body.dataset.ready = "yes";

@@ -24,11 +24,13 @@ export class Script {
 
   // The acts written here; those of a story are not among them.
   acts() {
-    return this.items.filter((it) => /^\d/.test(it)).map((text) => {
-      const [head] = text.split("=");
-      const [at, kind, who, number] = head.split(":");
-      return { text, at: Number(at), kind, who, number: Number(number) };
-    });
+    return this.items
+      .filter((it) => /^\d/.test(it))
+      .map((text) => {
+        const [head] = text.split("=");
+        const [at, kind, who, number] = head.split(":");
+        return { text, at: Number(at), kind, who, number: Number(number) };
+      });
   }
 
   // Adds an act at an instant. What was to come after it is dropped: the past has changed.
@@ -42,8 +44,10 @@ export class Script {
   // Ends the pause, freeze or sleep that a process is in at an instant.
   wake(at, who) {
     const sleeps = ["pause", "freeze", "suspend"];
-    const last = this.acts().findLast((act) => sleeps.includes(act.kind) && act.who === who &&
-      act.at < at && act.at + act.number > at);
+    const last = this.acts().findLast(
+      (act) =>
+        sleeps.includes(act.kind) && act.who === who && act.at < at && act.at + act.number > at,
+    );
     if (!last) return false;
     const shorter = `${instant(last.at)}:${last.kind}:${who}:${instant(at - last.at)}`;
     this.items = this.items.map((it) => (it === last.text ? shorter : it));

@@ -74,21 +74,42 @@ function chip(text, kind = "") {
 function fillStore(place, seen) {
   const { store } = seen;
   const held = store.holder !== "";
-  const title = !store.up ? "The store is down"
-    : held ? `${store.holder} has the lease` : "the lease is free";
+  const title = !store.up
+    ? "The store is down"
+    : held
+      ? `${store.holder} has the lease`
+      : "the lease is free";
   place.className = `place ${store.up ? tokenClass(held ? store.token : 0) : "down"}`;
   place.replaceChildren(
-    el("div", { class: "top" }, el("b", {}, "Store"), el("span", { class: "role" }, title),
-      held ? chip(`token ${store.token}`, `token ${tokenClass(store.token)}`) : ""),
-    barOf(held ? store.left : 0, store.ttl || 1, 0, held ? store.token : 0,
-      `${seconds(store.left)} left on the store's clock`),
-    el("div", { class: "foot" },
+    el(
+      "div",
+      { class: "top" },
+      el("b", {}, "Store"),
+      el("span", { class: "role" }, title),
+      held ? chip(`token ${store.token}`, `token ${tokenClass(store.token)}`) : "",
+    ),
+    barOf(
+      held ? store.left : 0,
+      store.ttl || 1,
+      0,
+      held ? store.token : 0,
+      `${seconds(store.left)} left on the store's clock`,
+    ),
+    el(
+      "div",
+      { class: "foot" },
       el("span", {}, held ? `${seconds(store.left)} left on its clock` : "nobody to wait for"),
-      el("span", {}, store.waiting > 0
-        ? `queue: ${store.queue.join(" ")}${store.waiting > store.queue.length ? " \u2026" : ""}`
-        : "queue: empty"),
-      el("span", { class: "clock" }, `clock ${seconds(store.clock)}`)),
-    el("div", { class: "notes" }, ...storeNotes(store)));
+      el(
+        "span",
+        {},
+        store.waiting > 0
+          ? `queue: ${store.queue.join(" ")}${store.waiting > store.queue.length ? " \u2026" : ""}`
+          : "queue: empty",
+      ),
+      el("span", { class: "clock" }, `clock ${seconds(store.clock)}`),
+    ),
+    el("div", { class: "notes" }, ...storeNotes(store)),
+  );
 }
 
 function storeNotes(store) {
@@ -113,34 +134,87 @@ function nodeNotes(node) {
   return notes;
 }
 
-function fillNode(card, node) {
+function fillNode(card, node, messages) {
   const live = node.up && node.ttl > 0;
   const state = !node.up ? "down" : node.valid ? "leads" : node.told ? "believes" : "";
-  card.className = `node ${state} ${node.asleep ? "asleep" : ""} ${tokenClass(node.told ? node.token : 0)}`;
+  const asleep = node.asleep ? "asleep" : "";
+  card.className = `node ${state} ${asleep} ${tokenClass(node.told ? node.token : 0)}`;
   card.replaceChildren(
-    el("span", { class: "top" }, el("b", {}, node.id),
-      node.told ? chip(`token ${node.token}`, `token ${tokenClass(node.token)}`) : ""),
+    el(
+      "span",
+      { class: "top" },
+      el("b", {}, node.id),
+      node.told ? chip(`token ${node.token}`, `token ${tokenClass(node.token)}`) : "",
+    ),
     el("span", { class: "role" }, roleOf(node)),
-    barOf(live ? node.left : 0, node.ttl || 1, live ? node.ttl - node.d : 0, node.told ? node.token : 0,
-      `${seconds(node.left)} to its deadline`),
-    el("span", { class: "foot" },
-      el("span", {}, live ? (node.left > 0 ? `${seconds(node.left)} to its deadline` : "no session") : ""),
-      el("span", { class: "clock" }, node.up ? `clock ${seconds(node.clock)}` : "")),
-    el("span", { class: "notes" }, ...nodeNotes(node)));
+    barOf(
+      live ? node.left : 0,
+      node.ttl || 1,
+      live ? node.ttl - node.d : 0,
+      node.told ? node.token : 0,
+      `${seconds(node.left)} to its deadline`,
+    ),
+    el(
+      "span",
+      { class: "foot" },
+      el(
+        "span",
+        {},
+        live ? (node.left > 0 ? `${seconds(node.left)} to its deadline` : "no session") : "",
+      ),
+      el("span", { class: "clock" }, node.up ? `clock ${seconds(node.clock)}` : ""),
+    ),
+    el(
+      "span",
+      { class: "notes" },
+      ...nodeNotes(node),
+      ...messages.map((m) =>
+        chip(`${m.lost ? "lost: " : "under way: "}${messageText(m)}`, "message"),
+      ),
+    ),
+  );
+}
+
+function messageText(message) {
+  return message.name === "write" || message.name === "granted"
+    ? `${message.name}, token ${message.token}`
+    : message.name;
 }
 
 function fillResource(place, seen) {
   const { resource } = seen;
   place.className = `place ${resource.harmed ? "harmed" : ""}`;
   place.replaceChildren(
-    el("div", { class: "top" }, el("b", {}, "Resource"),
+    el(
+      "div",
+      { class: "top" },
+      el("b", {}, "Resource"),
       el("span", { class: "role" }, resource.fenced ? "behind a fence" : "without a fence"),
-      resource.highest ? chip(`${resource.fenced ? "at" : "last"} token ${resource.highest}`,
-        `token ${tokenClass(resource.highest)}`) : ""),
-    el("div", { class: "counts" },
+      resource.highest
+        ? chip(
+            `${resource.fenced ? "at" : "last"} token ${resource.highest}`,
+            `token ${tokenClass(resource.highest)}`,
+          )
+        : "",
+    ),
+    el(
+      "div",
+      { class: "counts" },
       el("span", {}, el("b", {}, String(resource.accepted)), " writes taken"),
-      el("span", { class: resource.refused ? "good" : "" }, el("b", {}, String(resource.refused)), " refused"),
-      el("span", { class: resource.harmed ? "bad" : "" }, el("b", {}, String(resource.harmed)), " harmful")));
+      el(
+        "span",
+        { class: resource.refused ? "good" : "" },
+        el("b", {}, String(resource.refused)),
+        " refused",
+      ),
+      el(
+        "span",
+        { class: resource.harmed ? "bad" : "" },
+        el("b", {}, String(resource.harmed)),
+        " harmful",
+      ),
+    ),
+  );
 }
 
 export class StageView {
@@ -164,12 +238,25 @@ export class StageView {
     this.nodes.dataset.count = String(count);
   }
 
-  draw(seen, chosen, flights) {
+  // Of a herd.
+  tellMore(more) {
+    if (!this.more) this.more = el("span", { class: "more" });
+    this.more.textContent = `and ${more} more that wait`;
+    if (more > 0) this.nodes.append(this.more);
+    else this.more.remove();
+  }
+
+  draw(seen, chosen, flights, all) {
     this.ensureCards(seen.nodes.length);
+    this.tellMore(all - seen.nodes.length);
     fillStore(this.root.querySelector("#store"), seen);
     fillResource(this.root.querySelector("#resource"), seen);
     seen.nodes.forEach((node, i) => {
-      fillNode(this.cards[i], node);
+      fillNode(
+        this.cards[i],
+        node,
+        seen.messages.filter((m) => m.node === i),
+      );
       this.cards[i].setAttribute("aria-pressed", String(chosen === node.id));
       this.cards[i].setAttribute("aria-label", `process ${node.id}: ${roleOf(node)}`);
     });
@@ -180,8 +267,10 @@ export class StageView {
   anchor(element, side, share = 0.5) {
     const all = this.root.getBoundingClientRect();
     const box = element.getBoundingClientRect();
-    return { x: box.left - all.left + box.width * share,
-      y: (side === "top" ? box.top : box.bottom) - all.top };
+    return {
+      x: box.left - all.left + box.width * share,
+      y: (side === "top" ? box.top : box.bottom) - all.top,
+    };
   }
 
   drawWires(seen, flights) {
@@ -193,8 +282,14 @@ export class StageView {
     const count = seen.nodes.length;
     const ends = seen.nodes.map((node, i) => {
       const share = 0.2 + (0.6 * (i + 0.5)) / count;
-      const up = [this.anchor(this.cards[i], "top"), this.anchor(this.root.querySelector("#store"), "bottom", share)];
-      const down = [this.anchor(this.cards[i], "bottom"), this.anchor(this.root.querySelector("#resource"), "top", share)];
+      const up = [
+        this.anchor(this.cards[i], "top"),
+        this.anchor(this.root.querySelector("#store"), "bottom", share),
+      ];
+      const down = [
+        this.anchor(this.cards[i], "bottom"),
+        this.anchor(this.root.querySelector("#resource"), "top", share),
+      ];
       this.wire(up, node.cut_to || node.cut_from ? "wire cut" : "wire");
       this.wire(down, "wire");
       return { up, down };
@@ -208,16 +303,21 @@ export class StageView {
 
   flight(flight, ends) {
     if (!ends) return;
-    const [node, other] = flight.name === "write" || flight.name.startsWith("raise") ? ends.down : ends.up;
-    const back = flight.name.endsWith("reply") || ["granted", "revoked", "changed"].includes(flight.name);
+    const [node, other] =
+      flight.name === "write" || flight.name.startsWith("raise") ? ends.down : ends.up;
+    const back =
+      flight.name.endsWith("reply") || ["granted", "revoked", "changed"].includes(flight.name);
     const [from, to] = back ? [other, node] : [node, other];
     const share = flight.lost ? Math.min(flight.share, 0.55) : flight.share;
     const x = from.x + (to.x - from.x) * share;
     const y = from.y + (to.y - from.y) * share;
-    const group = svg("g", { class: `flight ${flight.lost ? "lost" : ""} ${flight.exact ? "exact" : ""} ${tokenClass(flight.token)}` });
+    const kind = flight.lost ? "lost" : flight.exact ? "exact" : "";
+    const group = svg("g", {
+      class: `flight ${kind} ${tokenClass(flight.token)}`,
+    });
     const dot = svg("circle", { cx: x, cy: y, r: 7 });
     const label = svg("text", { x: x + 12, y: y + 4 });
-    label.textContent = flight.lost ? `${flight.name} lost` : flight.name;
+    label.textContent = `${messageText(flight)}${flight.lost ? ", lost" : ""}`;
     group.append(dot, label);
     if (flight.lost) group.append(svg("path", { d: `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` }));
     else if (flight.exact) group.addEventListener("click", () => this.lose(flight.n));

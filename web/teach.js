@@ -11,7 +11,8 @@ function gapIndex(run) {
 }
 
 function gapText(run) {
-  return run.last.gap === 0 ? "There was a leader all the time."
+  return run.last.gap === 0
+    ? "There was a leader all the time."
     : `${(run.last.gap / 1e6).toFixed(3)} s without a leader.`;
 }
 
@@ -26,7 +27,8 @@ const writeRead = (run) => ({
 });
 const overlapRead = (run) => ({
   index: run.last.violation ? 1 : 0,
-  text: run.last.violation ? `${run.last.violation.promise} is broken: ${run.last.violation.text}.`
+  text: run.last.violation
+    ? `${run.last.violation.promise} is broken: ${run.last.violation.text}.`
     : `The next one led ${(run.last.gap / 1e6).toFixed(3)} s after the old one had stopped.`,
 });
 
@@ -34,56 +36,114 @@ const DRIFT = "nodes=2+0:rate:a:-100000+0:rate:store:100000+7000:cutto:a:30000+e
 const WRITES = ["it is taken, no harm", "it is refused", "it is taken, and does harm"];
 
 export const experiments = [
-  { ask: "TTL 15 s. The leader crashes. For how long does nobody lead?",
-    script: "nodes=5+9000:crash:leader+end=40000", options: GAPS, read: gapRead },
-  { ask: "The same with a TTL of 3 s?", script: "nodes=5+ttl=3000+9000:crash:leader+end=20000",
-    options: GAPS, read: gapRead },
-  { ask: "A follower crashes instead?", script: "nodes=5+9000:crash:c+end=40000", options: GAPS, read: gapRead },
-  { ask: "The leader resigns instead?", script: "nodes=5+9000:resign:leader+end=40000", options: GAPS, read: gapRead },
-  { ask: "The leader is paused for 4 s, TTL 15 s. Does it keep its term?",
-    script: "nodes=3+9000:pause:leader:4000+end=40000", options: ["it keeps it", "it loses it"], read: keepRead },
-  { ask: "And with a TTL of 3 s?", script: "nodes=3+ttl=3000+9000:pause:leader:4000+end=25000",
-    options: ["it keeps it", "it loses it"], read: keepRead },
-  { ask: "The leader is frozen for 22 s between the look at its token and its write. What becomes of the write?",
-    script: "nodes=5+9000:freeze:leader:22000+end=40000", options: WRITES, read: writeRead },
-  { ask: "The same, and the resource has no fence?",
-    script: "nodes=5+fence=off+9000:freeze:leader:22000+end=40000", options: WRITES, read: writeRead },
-  { ask: "The slowest holder and the fastest store that \u03c1 allows, and renewals stop. Do two lead at once?",
-    script: DRIFT, options: ["never", "yes"], read: overlapRead },
-  { ask: "The same, and the holder trusts the whole TTL?",
-    script: `${DRIFT}+plant=no-margin`, options: ["never", "yes"], read: overlapRead },
+  {
+    ask: "TTL 15 s. The leader crashes. For how long does nobody lead?",
+    script: "nodes=5+9000:crash:leader+end=40000",
+    options: GAPS,
+    read: gapRead,
+  },
+  {
+    ask: "The same with a TTL of 3 s?",
+    script: "nodes=5+ttl=3000+9000:crash:leader+end=20000",
+    options: GAPS,
+    read: gapRead,
+  },
+  {
+    ask: "A follower crashes instead?",
+    script: "nodes=5+9000:crash:c+end=40000",
+    options: GAPS,
+    read: gapRead,
+  },
+  {
+    ask: "The leader resigns instead?",
+    script: "nodes=5+9000:resign:leader+end=40000",
+    options: GAPS,
+    read: gapRead,
+  },
+  {
+    ask: "The leader is paused for 4 s, TTL 15 s. Does it keep its term?",
+    script: "nodes=3+9000:pause:leader:4000+end=40000",
+    options: ["it keeps it", "it loses it"],
+    read: keepRead,
+  },
+  {
+    ask: "And with a TTL of 3 s?",
+    script: "nodes=3+ttl=3000+9000:pause:leader:4000+end=25000",
+    options: ["it keeps it", "it loses it"],
+    read: keepRead,
+  },
+  {
+    ask: "The leader is frozen for 22 s between the look at its token and a write. And the write?",
+    script: "nodes=5+9000:freeze:leader:22000+end=40000",
+    options: WRITES,
+    read: writeRead,
+  },
+  {
+    ask: "The same, and the resource has no fence?",
+    script: "nodes=5+fence=off+9000:freeze:leader:22000+end=40000",
+    options: WRITES,
+    read: writeRead,
+  },
+  {
+    ask: "The slowest holder and the fastest store in \u03c1; renewals stop. Do two lead at once?",
+    script: DRIFT,
+    options: ["never", "yes"],
+    read: overlapRead,
+  },
+  {
+    ask: "The same, and the holder trusts the whole TTL?",
+    script: `${DRIFT}+plant=no-margin`,
+    options: ["never", "yes"],
+    read: overlapRead,
+  },
 ];
 
 // Each question is answered by several runs; show is the one to look at.
 export const questions = [
-  { ask: "A leader is stopped right after it looked at its token. What keeps its late write from doing harm?",
+  {
+    ask: "A leader is stopped right after it looked at its token. What keeps its late write out?",
     options: ["its own clock", "the TTL", "the fence at the resource"],
     show: "nodes=3+fence=off+9000:freeze:leader:22000+end=36000",
     read(measure) {
-      const harm = (more) => measure(`nodes=3+9000:freeze:leader:22000+end=36000${more}`).last.resource.harmed;
+      const harm = (more) =>
+        measure(`nodes=3+9000:freeze:leader:22000+end=36000${more}`).last.resource.harmed;
       const [plain, shorter, off] = [harm(""), harm("+ttl=3000+fence=off"), harm("+fence=off")];
-      return { index: plain === 0 && shorter > 0 && off > 0 ? 2 : 1,
-        text: `Harmful writes with a fence: ${plain}; without: ${off}; without, and a TTL of 3 s: ${shorter}.` };
-    } },
-  { ask: "What makes the next one lead sooner after a crash?",
+      return {
+        index: plain === 0 && shorter > 0 && off > 0 ? 2 : 1,
+        text: `Harmful writes with a fence: ${plain}; without: ${off}, and ${shorter} at TTL 3 s.`,
+      };
+    },
+  },
+  {
+    ask: "What makes the next one lead sooner after a crash?",
     options: ["a shorter TTL", "more candidates", "a faster network"],
     show: "nodes=3+ttl=3000+9000:crash:leader+end=20000",
     read(measure) {
       const gap = (start) => measure(`${start}+9000:crash:leader+end=40000`).last.gap / 1e6;
       const base = gap("nodes=3");
       const gaps = [gap("nodes=3+ttl=3000"), gap("nodes=7"), gap("nodes=3+net=1")];
-      return { index: gaps.indexOf(Math.min(...gaps)),
-        text: `Without a leader for ${base.toFixed(1)} s; with each change ${gaps.map((g) => `${g.toFixed(1)} s`).join(", ")}.` };
-    } },
-  { ask: "A clock runs 30 % slow where \u03c1 allows 10 %, and two lead at once. What failed?",
+      return {
+        index: gaps.indexOf(Math.min(...gaps)),
+        text:
+          `Without a leader for ${base.toFixed(1)} s; with each change ` +
+          `${gaps.map((g) => `${g.toFixed(1)} s`).join(", ")}.`,
+      };
+    },
+  },
+  {
+    ask: "A clock runs 30 % slow where \u03c1 allows 10 %, and two lead at once. What failed?",
     options: ["the code", "the assumption about clocks", "the fence"],
     show: "nodes=2+0:rate:a:-300000+7000:cutto:a:30000+end=30000",
     read(measure) {
       const { last } = measure("nodes=2+0:rate:a:-300000+7000:cutto:a:30000+end=30000");
-      return { index: last.violation && last.violation.assumption ? 1 : 0,
-        text: last.violation ? `${last.violation.promise}, which rests on \u03c1. The fence still refused what came late: ${last.resource.harmed} harmful writes.`
-          : "Nothing was broken." };
-    } },
+      return {
+        index: last.violation && last.violation.assumption ? 1 : 0,
+        text: last.violation
+          ? `${last.violation.promise} rests on \u03c1. Harmful writes: ${last.resource.harmed}.`
+          : "Nothing was broken.",
+      };
+    },
+  },
 ];
 
 // A fieldset with choices, and what follows from one. judge returns {index, text}.
@@ -92,19 +152,32 @@ function quiz({ ask, options }, name, buttons, onChoose, judge) {
   const set = el("fieldset", {}, el("legend", {}, ask));
   const row = el("div", { class: "options" });
   let chosen = -1;
-  const act = el("button", { type: "button", disabled: true, onclick: () => {
-    const { index, text } = judge();
-    const right = index === chosen;
-    result.className = `result ${right ? "right" : "wrong"}`;
-    result.textContent = `${right ? "\u2713 As predicted" : "\u2717 Not as predicted"}: ${options[index]}. ${text}`;
-  } }, buttons);
+  const act = el(
+    "button",
+    {
+      type: "button",
+      disabled: true,
+      onclick: () => {
+        const { index, text } = judge();
+        const right = index === chosen;
+        result.className = `result ${right ? "right" : "wrong"}`;
+        const head = right ? "\u2713 As predicted" : "\u2717 Not as predicted";
+        result.textContent = `${head}: ${options[index]}. ${text}`;
+      },
+    },
+    buttons,
+  );
   options.forEach((option, i) => {
-    const input = el("input", { type: "radio", name, onchange: () => {
-      chosen = i;
-      act.disabled = false;
-      result.textContent = "";
-      onChoose();
-    } });
+    const input = el("input", {
+      type: "radio",
+      name,
+      onchange: () => {
+        chosen = i;
+        act.disabled = false;
+        result.textContent = "";
+        onChoose();
+      },
+    });
     row.append(el("label", {}, input, el("span", {}, option)));
   });
   set.append(row, el("div", { class: "row" }, act), result);
@@ -114,21 +187,35 @@ function quiz({ ask, options }, name, buttons, onChoose, judge) {
 export function renderExperiments(root, app) {
   experiments.forEach((experiment, i) => {
     const box = el("details", { class: "quiz" }, el("summary", {}, `${i + 1}. ${experiment.ask}`));
-    box.append(quiz({ ...experiment, ask: "Your prediction" }, `experiment-${i}`, "Run it",
-      () => app.prepare(experiment.script),
-      () => {
-        app.reveal(experiment.script);
-        return experiment.read(app.measure(experiment.script));
-      }));
+    box.append(
+      quiz(
+        { ...experiment, ask: "Your prediction" },
+        `experiment-${i}`,
+        "Run it",
+        () => app.prepare(experiment.script),
+        () => {
+          app.reveal(experiment.script);
+          return experiment.read(app.measure(experiment.script));
+        },
+      ),
+    );
     root.append(box);
   });
 }
 
 export function renderQuestions(root, app) {
   questions.forEach((question, i) => {
-    root.append(quiz({ ...question, ask: `${i + 1}. ${question.ask}` }, `question-${i}`, "Show me", () => {}, () => {
-      app.reveal(question.show);
-      return question.read((script) => app.measure(script));
-    }));
+    root.append(
+      quiz(
+        { ...question, ask: `${i + 1}. ${question.ask}` },
+        `question-${i}`,
+        "Show me",
+        () => {},
+        () => {
+          app.reveal(question.show);
+          return question.read((script) => app.measure(script));
+        },
+      ),
+    );
   });
 }
