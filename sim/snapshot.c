@@ -137,10 +137,20 @@ const char *sim_message_name(const struct sim_event *event)
     };
     static const char *const replies[] = { "open reply",    "renew reply",   "close reply",
                                            "acquire reply", "release reply", "read reply" };
-    static const char *const others[] = { "granted", "revoked", "changed",
-                                          "write",   "raise",   "raise reply" };
-    if (event->kind > SIM_EV_REPLY)
-        return others[event->kind - SIM_EV_GRANTED];
+    static const char *const others[SIM_EV_KINDS] = {
+        [SIM_EV_ROW_GET] = "get",
+        [SIM_EV_ROW_PUT] = "put",
+        [SIM_EV_GRANTED] = "granted",
+        [SIM_EV_REVOKED] = "revoked",
+        [SIM_EV_CHANGED] = "changed",
+        [SIM_EV_ROW_GOT] = "get reply",
+        [SIM_EV_ROW_PUT_DONE] = "put reply",
+        [SIM_EV_WRITE] = "write",
+        [SIM_EV_RAISE] = "raise",
+        [SIM_EV_RAISED] = "raise reply",
+    };
+    if (others[event->kind] != NULL)
+        return others[event->kind];
     TN_ASSERT(event->op <= TN_OP_READ);
     return event->kind == SIM_EV_REQUEST ? requests[event->op] : replies[event->op];
 }
