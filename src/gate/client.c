@@ -471,6 +471,16 @@ void tn_client_failed(struct tn_client *client, unsigned status, const char *why
 
 /* --- Endpoints ------------------------------------------------------------------------------ */
 
+/* A fence cannot be removed, and one with such a name would make both unusable by their path. */
+static bool is_new_and_alike(const struct tn_client *client, const char *resource, size_t len)
+{
+    const struct tn_gate *gate = client->gate;
+
+    return gate->options.resource == NULL && gate->options.by == TN_GATE_BY_PATH &&
+           tn_gate_highest(gate->fences, resource, len) == 0 &&
+           tn_gate_has_alike(gate->fences, resource, len);
+}
+
 static void serve_fence(struct tn_client *client, const char *resource, size_t len)
 {
     const struct tn_http_head *head = &client->gate->head;
@@ -479,6 +489,11 @@ static void serve_fence(struct tn_client *client, const char *resource, size_t l
 
     if (status == 0 && is_method(head, "PUT")) {
         status = read_token(head, &client->claim, &why);
+        if (status == 0 && is_new_and_alike(client, resource, len)) {
+            status = 400;
+            why = "the resource differs from another one only in the case of letters or in dots at "
+                  "its end; check the spelling";
+        }
         if (status == 0) {
             pass(client, agree);
             return;
@@ -591,6 +606,17 @@ static bool is_read(const struct tn_http_head *head)
            !has_field(head, overrides, false);
 }
 
+/* Whether the request asks the server to take its path for another one. */
+static bool is_moved(const struct tn_http_head *head)
+{
+    static const char *const names[] = { "script-name",        "path-info",
+                                         "x-script-name",      "x-original-url",
+                                         "x-rewrite-url",      "x-original-uri",
+                                         "x-forwarded-prefix", NULL };
+
+    return has_field(head, names, false);
+}
+
 /* What is not forwarded, with any token: requests that the server could read in another way than
  * the gate. 0, or the status to refuse with; then *@ret_why. */
 static unsigned check_form(const struct tn_http_head *head, const char **ret_why)
@@ -645,6 +671,11 @@ static void serve(struct tn_client *client)
             refuse(client, 502, no_server);
     } else {
         status = read_claim(client, target, &why);
+        if (status == 0 && gate->options.resource == NULL && gate->options.by == TN_GATE_BY_PATH &&
+            is_moved(&gate->head)) {
+            status = 400;
+            why = "a field such as X-Original-URL names another path than the one that is judged";
+        }
         if (status != 0)
             refuse(client, status, why);
         else

@@ -103,8 +103,8 @@ void tn_client_failed(struct tn_client *client, unsigned status, const char *why
 int tn_gate_body(struct tn_link *link, const struct tn_http_head *head, size_t head_len, size_t max,
                  struct tn_body *body);
 
-/* A method that has no body: one means nothing in it, and a server that does not read it takes it
- * for the next request, which nobody has judged (RFC 9110, 9.3.1, 9.3.2, 9.3.5, 9.3.8). */
+/* A method whose body has no meaning (RFC 9110, 9.3.1, 9.3.2, 9.3.5, 9.3.8). A server that ignores
+ * the body would parse it as the next request. */
 bool tn_gate_is_bodiless(const struct tn_http_head *head);
 
 /* Adds the fields that are to be handed on. */

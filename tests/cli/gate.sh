@@ -194,12 +194,18 @@ for bad in /Orders/7 /ORDERS /orders./7 /orders../7 /OrderS.; do
     gives 400
     t_check "why" grep -q "differs from another resource only in" "$t_dir/body"
 done
-for each in pair Pair; do
-    "$tenure" fence raise --at "$gate" $each 7
-done
-for each in pair Pair PAIR; do
+"$tenure" fence raise --at "$gate" pair 7
+t_run "$tenure" fence raise --at "$gate" Pair 7
+t_check "one that is misspelt locks nothing out: $(cat "$t_err")" [ "$t_status" -ne 0 ]
+for each in Pair PAIR; do
     send POST /$each -d x -H 'Fence-Token: 7'
     gives 400
+done
+for field in X-Original-URL X-Original-URI X-Rewrite-URL X-Forwarded-Prefix X-Script-Name \
+    SCRIPT_NAME Path-Info; do
+    send POST /pair/7 -d x -H 'Fence-Token: 7' -H "$field: /orders"
+    gives 400
+    t_check "$field: why" grep -q "names another path" "$t_dir/body"
 done
 reached 0
 
