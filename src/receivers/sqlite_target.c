@@ -60,9 +60,10 @@ static int check_file(const char *path, const struct tn_fence_options *options,
     if (strlen(path) > 480)
         return tn_fence_refuse(TENURE_E_INVALID, path, "the path is too long; at most 480 bytes",
                                reterr);
+    if (lstat(path, &st) != 0)
+        return options->create && errno == ENOENT ? 1
+                                                  : tn_fence_refuse_missing(path, errno, reterr);
     int rc = tn_sole_file(path, &st, &why);
-    if (rc == TENURE_E_NOT_HELD)
-        return options->create ? 1 : tn_fence_refuse_missing(path, ENOENT, reterr);
     if (rc < 0)
         return tn_fence_refuse(rc, path, why, reterr);
     if (faccessat(AT_FDCWD, path, options->read_only ? R_OK : R_OK | W_OK, AT_EACCESS) != 0)

@@ -81,8 +81,8 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
     return rc < 0 ? rc : TENURE_E_STALE;
 }
 
-/* Who may look may not raise yet. No holder has token 0, so the daemon refuses it for that reason
- * when it does not refuse us. */
+/* The right to observe does not include the right to raise. RAISE 0 always fails: with DENIED if we
+ * lack the right, otherwise because no token is 0. */
 static int probe(void *self, const char *resource, struct tn_text *reterr)
 {
     struct tn_redis_answer answer;

@@ -20,6 +20,8 @@
 #define STATX_ATTR_MOUNT_ROOT 0x00002000
 #endif
 
+enum { TRIES = 100 };
+
 static int fail(int error, const char **ret_why)
 {
     *ret_why = strerror(error);
@@ -119,26 +121,42 @@ static int judge(const char *path, const struct statx *stx, const char **ret_why
     return TENURE_E_DENIED;
 }
 
+/* 0, or an error number. */
+static int look_at(const char *path, struct statx *ret_stx)
+{
+    struct stat st;
+
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, ret_stx) ==
+        0)
+        return 0;
+    /* A sandbox that forbids statx; the old call knows all but the mount. */
+    if (errno != ENOSYS && errno != EPERM)
+        return errno;
+    if (lstat(path, &st) != 0)
+        return errno;
+    *ret_stx = (struct statx) { .stx_mode = (uint16_t)st.st_mode,
+                                .stx_nlink = (uint32_t)st.st_nlink,
+                                .stx_uid = st.st_uid,
+                                .stx_gid = st.st_gid,
+                                .stx_ino = st.st_ino,
+                                .stx_size = (uint64_t)st.st_size,
+                                .stx_dev_major = major(st.st_dev),
+                                .stx_dev_minor = minor(st.st_dev) };
+    return 0;
+}
+
 int tn_sole_file(const char *path, struct stat *ret_st, const char **ret_why)
 {
-    struct statx stx;
+    struct statx stx = { .stx_nlink = 0 };
+    int error = 0;
 
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &stx) !=
-        0) {
-        /* A sandbox that forbids statx; the old call knows all but the mount. */
-        struct stat st;
-        int error = errno;
-        if ((error != ENOSYS && error != EPERM) || lstat(path, &st) != 0)
-            return fail(error, ret_why);
-        stx = (struct statx) { .stx_mode = (uint16_t)st.st_mode,
-                               .stx_nlink = (uint32_t)st.st_nlink,
-                               .stx_uid = st.st_uid,
-                               .stx_gid = st.st_gid,
-                               .stx_ino = st.st_ino,
-                               .stx_size = (uint64_t)st.st_size,
-                               .stx_dev_major = major(st.st_dev),
-                               .stx_dev_minor = minor(st.st_dev) };
-    }
+    /* Without any name: it was replaced between the kernel's finding it and its looking at it. */
+    for (int tries = 0; tries < TRIES && error == 0 && stx.stx_nlink == 0; tries++)
+        error = look_at(path, &stx);
+    if (error == 0 && stx.stx_nlink == 0)
+        error = EAGAIN;
+    if (error != 0)
+        return fail(error, ret_why);
     *ret_st = (struct stat) { .st_mode = stx.stx_mode,
                               .st_nlink = stx.stx_nlink,
                               .st_uid = stx.stx_uid,

@@ -423,7 +423,7 @@ TEST(killed_at_any_instant_the_highest_token_survives)
 
 static int raise_at_url(uint64_t token)
 {
-    struct tn_fence_options options = { .timeout = TN_SEC(5) };
+    struct tn_fence_options options = { .timeout = TN_SEC(5), .create = true };
     struct tn_fence_target *target = NULL;
     uint64_t stands;
 
