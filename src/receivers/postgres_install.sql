@@ -41,7 +41,26 @@
 
 BEGIN ISOLATION LEVEL READ COMMITTED;
 
+-- No operator or function of another schema is taken for one of these.
+SET LOCAL search_path = pg_catalog, pg_temp;
+
 CREATE SCHEMA IF NOT EXISTS tenure_fence;
+
+-- A schema that another role made first is its own: it could replace all that stands in it.
+DO $$
+BEGIN
+    IF EXISTS (
+            SELECT nspowner FROM pg_namespace WHERE nspname = 'tenure_fence'
+            UNION ALL
+            SELECT relowner FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
+                WHERE nspname = 'tenure_fence'
+            EXCEPT
+            SELECT oid FROM pg_roles WHERE rolname = current_user OR rolsuper) THEN
+        RAISE EXCEPTION 'tenure: the schema tenure_fence belongs to another role'
+            USING ERRCODE = '42501', HINT = 'Drop it, or install as that role.';
+    END IF;
+END
+$$;
 
 -- The highest token seen, per resource; 0: none yet. The names are those of leases.
 CREATE TABLE IF NOT EXISTS tenure_fence.fences (
@@ -339,7 +358,7 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION tenure_fence.unprotect(protected regclass)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM tenure_fence.arrange(protected, NULL);
 END
@@ -348,7 +367,7 @@ $$;
 -- Make a table, and all below it, refuse INSERT, UPDATE, DELETE, MERGE, COPY and TRUNCATE without
 -- the current token of a resource, whichever way they come.
 CREATE OR REPLACE FUNCTION tenure_fence.protect(protected regclass, resource text)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM pg_catalog.pg_class WHERE oid = protected AND relkind IN ('r', 'p');
     IF NOT FOUND THEN

@@ -18,11 +18,19 @@
 
 SELECT pg_catalog.pg_advisory_xact_lock(7420, 1);
 
-CREATE TABLE IF NOT EXISTS tenure.state (
-    one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    token bigint NOT NULL                     -- The last one granted. Never lower it, never delete.
-);
-INSERT INTO tenure.state (token) VALUES (0) ON CONFLICT DO NOTHING;
+-- The row is made with the table and never again: without it nothing is granted, as during a
+-- restore, whose own row is still to come.
+DO $$
+BEGIN
+    IF pg_catalog.to_regclass('tenure.state') IS NULL THEN
+        CREATE TABLE tenure.state (
+            one boolean PRIMARY KEY DEFAULT true CHECK (one),
+            token bigint NOT NULL             -- The last one granted. Never lower it, never delete.
+        );
+        INSERT INTO tenure.state (token) VALUES (0);
+    END IF;
+END
+$$;
 
 CREATE TABLE IF NOT EXISTS tenure.session (
     num bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
