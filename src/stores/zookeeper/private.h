@@ -291,6 +291,8 @@ void tn_zk_resolve_drop(struct tn_zk_store *store);
  * session that exists. NULL: no memory, or no descriptor is left; @fd is as it was. */
 struct tn_zk_relay *tn_zk_relay_new(struct tn_zk_store *store, int fd, bool resumes);
 void tn_zk_relay_free(struct tn_zk_relay *relay);
+/* The connection to the server; the library's own descriptor ends in this process. */
+int tn_zk_relay_server(const struct tn_zk_relay *relay);
 /* Why it has ended the connection: what was malformed, or NULL, and then perhaps *@ret_error. */
 const char *tn_zk_relay_why(const struct tn_zk_relay *relay, int *ret_error);
 /* Before the library's last request: the library is told at once that nothing more comes, so that

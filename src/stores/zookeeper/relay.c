@@ -217,6 +217,11 @@ struct tn_zk_relay *tn_zk_relay_new(struct tn_zk_store *store, int fd, bool resu
     return relay;
 }
 
+int tn_zk_relay_server(const struct tn_zk_relay *relay)
+{
+    return relay->server;
+}
+
 const char *tn_zk_relay_why(const struct tn_zk_relay *relay, int *ret_error)
 {
     if (relay == NULL || !relay->over)

@@ -275,8 +275,10 @@ static void read_results(struct reader *in, const struct tn_zk_asked *asked)
         int32_t type = take_int(in);
         uint8_t done = take(in, 1)[0];
         (void)take_int(in);
-        if (done != (i == asked->subs))
+        if (done != (i == asked->subs)) {
             in->bad = true;
+            return;
+        }
         if (done != 0)
             continue;
         if (type == -1)

@@ -200,7 +200,8 @@ static bool find_present(const struct tn_zk_store *store, struct tn_endpoint *re
 
     for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
         socklen_t size = sizeof peer;
-        if (!at->connected || at->fd < 0 || getpeername(at->fd, &peer.any, &size) != 0)
+        int fd = at->relay != NULL ? tn_zk_relay_server(at->relay) : -1;
+        if (!at->connected || fd < 0 || getpeername(fd, &peer.any, &size) != 0)
             continue;
         bool v6 = peer.any.sa_family == AF_INET6;
         int rc = v6 ? uv_ip6_name(&peer.v6, address, sizeof address)
