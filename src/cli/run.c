@@ -303,8 +303,9 @@ static void hear_guardian(struct run *run)
 
     while (run->guardian != NULL && tn_guardian_dispatch(run->guardian, &event)) {
         const char *why = why_cut(&event);
-        /* Also when a signal that arrived since has told us to leave: the term was over first. */
-        if (why != NULL && !run->lost) {
+        /* Also when a signal that arrived since has told us to leave: the term was over first. But
+         * a guardian that is slow to end a command that was asked to leave costs no term. */
+        if (why != NULL && !run->lost && !(run->leaving && event.kind == TN_GUARDIAN_LOST)) {
             run->cut = true;
             tell_lost(run, why);
         }

@@ -8,6 +8,7 @@
  *
  * Before tn_log_open, and when there is no thread, a line is written at once. */
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,11 @@ static void write_out(const char *bytes, size_t len)
         ssize_t n = write(STDERR_FILENO, bytes, len);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EAGAIN) { /* Another process has set O_NONBLOCK. */
+            struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+            (void)poll(&room, 1, -1);
+            continue;
+        }
         if (n <= 0)
             return; /* Nobody could be told. */
         bytes += n;

@@ -128,7 +128,10 @@ static void begin_stop(struct guard *g, enum tn_guardian_reason reason)
     g->phase = STOPPING;
     g->stop_began = tn_boottime();
     /* Without a look at the tree, at least the command that is held. */
-    if (g->stop_began < kill_at(g) && tn_tree_signal(SIGTERM, true, NULL) == 0 && g->child != 0) {
+    /* Once, and so it may take longer than the walks that are repeated. */
+    tenure_ns until = g->stop_began + (kill_at(g) - g->stop_began) / 2;
+    if (g->stop_began < kill_at(g) && tn_tree_signal(SIGTERM, true, NULL, until) == 0 &&
+        g->child != 0) {
         (void)kill(g->child, SIGTERM);
         (void)kill(g->child, SIGCONT);
     }
@@ -322,7 +325,7 @@ static void sweep(struct guard *g, tenure_ns now)
         if (reap_some(g) < 0)
             break;
     }
-    (void)tn_tree_signal(SIGKILL, false, NULL);
+    (void)tn_tree_signal(SIGKILL, false, NULL, 0);
     tn_cgroup_thaw(&g->cgroup);
     now = tn_boottime();
     g->next_sweep = now + (must_race(g, now) ? 0 : g->sweep_pause);

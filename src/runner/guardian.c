@@ -19,6 +19,7 @@
 #include "runner/guardian.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,6 +90,7 @@ static struct tn_guardian *guardians;
  * ones. Nobody reaps them, so their numbers stay theirs. */
 static pid_t strangers[STRANGERS_MAX];
 static size_t stranger_count;
+static bool strangers_known = true; /* Every look was complete. */
 
 static size_t count_guardians(void)
 {
@@ -199,8 +201,9 @@ static void note_strangers(void)
 {
     pid_t found[STRANGERS_MAX + GUARDIANS_MAX];
     size_t count = 0;
+    bool complete = tn_tree_list(found, &count, STRANGERS_MAX + GUARDIANS_MAX);
 
-    (void)tn_tree_list(found, &count, STRANGERS_MAX + GUARDIANS_MAX);
+    strangers_known = strangers_known && complete;
     for (struct tn_guardian *g = guardians; g != NULL; g = g->next) {
         struct pollfd end = { .fd = g->pidfd, .events = POLLIN };
 
@@ -215,6 +218,8 @@ static void note_strangers(void)
             known = strangers[j] == found[i];
         if (!known && stranger_count < STRANGERS_MAX)
             strangers[stranger_count++] = found[i];
+        else if (!known)
+            strangers_known = false;
     }
 }
 
@@ -244,13 +249,17 @@ static int fork_guardian(struct tn_guardian *g, const struct tn_guard_setup *set
     sigset_t all;
     sigset_t before;
     int error;
+    int reserved = open("/dev/null", O_RDONLY | O_CLOEXEC); /* The pidfd's number. */
 
+    if (reserved < 0)
+        return error_of(errno);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     g->pid = fork();
     if (g->pid == 0)
         tn_guard_main(setup);
     error = errno;
+    (void)close(reserved);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (g->pid < 0)
         return error_of(error);
@@ -515,8 +524,8 @@ static bool read_socket(struct tn_guardian *g, struct tn_guardian_event *event)
     return false;
 }
 
-/* The children that are no orphans of lost guardians. Only strangers leave strangers behind, so
- * without any the age of a child does not matter. */
+/* The children that are no orphans of lost guardians. Only strangers leave strangers behind, so if
+ * there are certainly none the age of a child does not matter. */
 static void spare_others(struct tn_tree_spared *spared, pid_t *pids, uint64_t born)
 {
     for (struct tn_guardian *other = guardians; other != NULL; other = other->next) {
@@ -526,7 +535,7 @@ static void spare_others(struct tn_tree_spared *spared, pid_t *pids, uint64_t bo
     for (size_t i = 0; i < stranger_count; i++)
         pids[spared->count++] = strangers[i];
     spared->pids = pids;
-    spared->born_before = stranger_count > 0 ? born : 0;
+    spared->born_before = stranger_count > 0 || !strangers_known ? born : 0;
 }
 
 /* The command is held by its number, if it is our child by now: it is reaped by nobody else. */
@@ -551,7 +560,7 @@ static bool sweep(struct tn_guardian *g, tenure_ns now, struct tn_guardian_event
     kill_command(g);
     tn_cgroup_kill(&g->cgroup);
     (void)tn_tree_kill_children(g->children, &spared);
-    (void)tn_tree_signal(SIGKILL, false, &spared);
+    (void)tn_tree_signal(SIGKILL, false, &spared, 0);
     tn_cgroup_thaw(&g->cgroup);
     enum tn_tree_left left =
         tn_tree_reap(g->children, &spared, g->exited ? 0 : g->command, &status, &ended);

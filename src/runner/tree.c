@@ -296,15 +296,16 @@ static void start_walk(struct walk *walk, visit_fn *visit)
 {
     struct node root;
 
-    walk->until = tn_boottime() + WALK_MAX;
+    if (walk->until == 0)
+        walk->until = tn_boottime() + WALK_MAX;
     visit_children(walk, root_node(&root), visit);
     if (!proc_is_ours())
         walk->blind = true;
 }
 
-size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared)
+size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared, tenure_ns until)
 {
-    struct walk walk = { .spared = spared, .signo = signo, .wake = wake };
+    struct walk walk = { .spared = spared, .signo = signo, .wake = wake, .until = until };
 
     start_walk(&walk, signal_one);
     return walk.found;

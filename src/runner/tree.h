@@ -24,6 +24,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/time.h"
+
 #include "tenure/error.h"
 
 /* Direct children that are not ours to touch, nor is anything below them. */
@@ -51,9 +53,10 @@ int tn_tree_open(void);
 size_t tn_tree_kill_children(int children, const struct tn_tree_spared *spared);
 
 /* Send @signo to every descendant, parents before children; with @wake, SIGCONT after it, so that
- * a stopped process can act on it. @spared may be NULL.
+ * a stopped process can act on it. @spared may be NULL. The walk ends at @until at the latest; 0:
+ * soon, as one that will be repeated.
  * Returns how many it was sent to, dead ones that nobody has reaped yet included. */
-size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared);
+size_t tn_tree_signal(int signo, bool wake, const struct tn_tree_spared *spared, tenure_ns until);
 
 /* Reap those direct children that are dead, spared ones aside. @children is from tn_tree_open and
  * is used when nothing else can be; but it alone does not prove that there are no more. @watched is

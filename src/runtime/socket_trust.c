@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/sole_file.h"
+
 enum { LINKS_MAX = 40 }; /* As the kernel. */
 
 struct walk {
@@ -46,7 +48,13 @@ static int refuse_owner(struct walk *walk, const char *place, uid_t owner)
 
 static bool is_ours(uid_t uid)
 {
-    return uid == 0 || uid == geteuid();
+    return uid == 0 || (uid == geteuid() && tn_uid_is_certain(uid));
+}
+
+/* Who beside the service and those we trust may write to the last directory. */
+static mode_t writers_of(const struct walk *walk)
+{
+    return walk->folder.st_uid == walk->server ? S_IWOTH : S_IWOTH | S_IWGRP;
 }
 
 /* A directory, a link or the socket at @place; @walk->folder is where it lies. */
@@ -56,8 +64,9 @@ static int check_owner(struct walk *walk, const char *place)
 
     if (is_ours(owner))
         return 0;
-    /* The service's own, unless it is where anybody could have made it, such as in /tmp. */
-    if (walk->service && owner == walk->server && (walk->folder.st_mode & S_IWOTH) == 0)
+    /* The service's own, unless it is where another user could have made it, such as in /tmp. */
+    if (walk->service && owner == walk->server && tn_uid_is_certain(owner) &&
+        (walk->folder.st_mode & writers_of(walk)) == 0)
         return 0;
     return refuse_owner(walk, place, owner);
 }
@@ -135,11 +144,9 @@ static int walk_path(struct walk *walk)
 /* A server of another user: only where nobody but it and those we trust can make a socket. */
 static int check_service(struct walk *walk, const char *path)
 {
-    mode_t others = walk->folder.st_uid == walk->server ? S_IWOTH : S_IWOTH | S_IWGRP;
-
     if (is_ours(walk->server))
         return 0;
-    if (walk->entry.st_uid != walk->server || (walk->folder.st_mode & others) != 0)
+    if (walk->entry.st_uid != walk->server || (walk->folder.st_mode & writers_of(walk)) != 0)
         return refuse_owner(walk, path, walk->server);
     return 0;
 }

@@ -302,7 +302,7 @@ bool stage_open(struct stage *stage, const char *words)
     size_t count = 2;
     char *rest = copy;
     char *word;
-    tenure_ns end = tn_boottime() + TN_SEC(2);
+    tenure_ns end = tn_boottime() + TN_SEC(10);
 
     (void)snprintf(copy, sizeof copy, "%s", words);
     while ((word = strsep(&rest, " ")) != NULL && count < STAGE_WORDS + 2) {
