@@ -37,6 +37,8 @@ struct rows_claim {
     struct tn_rows_watch *watch;
     struct tn_store_req *req;   /* What it works for; NULL: a poll, or the session's end. */
     struct tn_req_list waiting; /* Further requests for the same term. */
+    bool untold;                /* The end of its term is still to be told. */
+    bool given_back;            /* The session is closed, and this was released or could not be. */
     char error[sizeof((struct tn_store_req *)0)->error];
 };
 
@@ -67,7 +69,6 @@ struct tn_rows_io {
 
 struct tn_rows_news {
     struct tn_rows_news *next;
-    bool revoked;
     struct tn_store_record record;
     char name[TN_NAME_MAX + 1];
 };
@@ -86,14 +87,13 @@ static void kick(struct tn_rows_store *store)
     (void)uv_idle_start(&store->turn, turn);
 }
 
-static void add_news(struct tn_rows_store *store, const char *name, bool revoked,
+static void add_news(struct tn_rows_store *store, const char *name,
                      const struct tn_store_record *record)
 {
     struct tn_rows_news *news = calloc(1, sizeof *news);
 
     if (news == NULL)
         return; /* News may be lost; the candidate's polls are the backstop. */
-    news->revoked = revoked;
     news->record = *record;
     (void)snprintf(news->name, sizeof news->name, "%s", name);
     *store->news_end = news;
@@ -110,12 +110,30 @@ static void tell_news(struct tn_rows_store *store)
     store->news_end = &store->news;
     while (news != NULL) {
         struct tn_rows_news *next = news->next;
-        if (!store->base.closing && news->revoked)
-            how->host->revoked(how->arg, news->name, news->record.token);
-        else if (!store->base.closing)
+        if (!store->base.closing)
             how->host->changed(how->arg, news->name, &news->record);
         free(news);
         news = next;
+    }
+}
+
+/* Ends of terms, which must not be lost: they need no memory, and no answer goes out before. */
+static void tell_ends(struct tn_rows_store *store)
+{
+    const struct tn_store_open *how = &store->base.how;
+
+    for (struct tn_rows_session *each = store->sessions; each != NULL; each = each->next) {
+        for (struct tn_rows_claim *at = each->rows.claims; at != NULL; at = at->next) {
+            struct rows_claim *claim = (struct rows_claim *)(void *)at;
+            char name[TN_NAME_MAX + 1];
+            if (!claim->untold)
+                continue;
+            claim->untold = false;
+            memcpy(name, claim->watch->name, sizeof name);
+            how->host->revoked(how->arg, name, at->token);
+            if (store->base.closing)
+                return; /* All of it is gone. */
+        }
     }
 }
 
@@ -175,7 +193,7 @@ static void tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch
     watch->told = true;
     watch->told_held = record->held;
     watch->told_token = record->token;
-    add_news(store, watch->name, false, record);
+    add_news(store, watch->name, record);
 }
 
 /* --- Names ------------------------------------------------------------------------------------ */
@@ -308,8 +326,26 @@ static void drop_claims(struct tn_rows_session *session)
         struct rows_claim *claim = (struct rows_claim *)(void *)each;
         next = each->next;
         if (each->goal == TN_ROWS_REST && !each->held && !each->revoked && each->request == 0 &&
-            claim->req == NULL && claim->waiting.first == NULL)
+            claim->req == NULL && claim->waiting.first == NULL && !claim->untold)
             free_claim(claim);
+    }
+}
+
+/* The session is to be closed: each row that it has is released, once; what cannot be released is
+ * left to those who observe it. */
+static void give_back(struct tn_rows_session *session)
+{
+    struct tn_op op = { .kind = TN_OP_RELEASE };
+
+    for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next) {
+        struct rows_claim *claim = (struct rows_claim *)(void *)each;
+        if ((!each->held && !each->revoked) || !tn_rows_is_free(each) || claim->req != NULL)
+            continue;
+        if (!claim->given_back)
+            tn_rows_start(each, now_of(session->store), &op);
+        else if (each->goal == TN_ROWS_REST)
+            each->held = each->revoked = false;
+        claim->given_back = true;
     }
 }
 
@@ -319,6 +355,8 @@ static void drop_sessions(struct tn_rows_store *store)
 
     while (*link != NULL) {
         struct tn_rows_session *session = *link;
+        if (session->close != NULL)
+            give_back(session);
         drop_claims(session);
         if (session->close != NULL && session->rows.claims == NULL) {
             add_answer(store, session->close);
@@ -389,8 +427,14 @@ static void end_io(struct tn_rows_io *io, const char *version, const char *why)
     while (*last != NULL)
         last = &(*last)->next;
     *last = io;
-    if (version != NULL)
-        (void)snprintf(io->version, sizeof io->version, "%s", version);
+    if (version != NULL && strlen(version) >= sizeof io->version) {
+        /* Cut short, it could look like another one. */
+        io->failed = true;
+        io->outcome = TN_ROWS_UNKNOWN;
+        why = "the engine's version of the row is too long";
+    } else if (version != NULL) {
+        memcpy(io->version, version, strlen(version) + 1);
+    }
     if (why != NULL)
         (void)snprintf(io->error, sizeof io->error, "%s", why);
     kick(store);
@@ -450,8 +494,6 @@ static bool is_stray(const struct tn_rows_store *store, const struct rows_claim 
             return true;
     return false;
 }
-
-static void start_next(struct rows_claim *claim);
 
 /* A read that nobody asked for, to learn of changes. */
 static void end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool failed)
@@ -521,10 +563,9 @@ static void recipe_renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
 static void recipe_ended(void *arg, struct tn_rows_claim *of)
 {
     const struct tn_rows_session *session = arg;
-    const struct rows_claim *claim = (const struct rows_claim *)(const void *)of;
-    struct tn_store_record record = { .token = of->token };
 
-    add_news(session->store, claim->watch->name, true, &record);
+    ((struct rows_claim *)(void *)of)->untold = true;
+    kick(session->store);
 }
 
 static uint64_t recipe_nonce(void *arg)
@@ -590,13 +631,8 @@ static void renew(struct tn_rows_store *store, struct tn_rows_session *session,
 static void close_session(struct tn_rows_store *store, struct tn_rows_session *session,
                           struct tn_store_req *req)
 {
-    struct tn_op op = { .kind = TN_OP_RELEASE };
-
     session->kept = false;
     session->close = req;
-    for (struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next)
-        if (each->held && tn_rows_is_free(each))
-            tn_rows_start(each, now_of(store), &op);
     kick(store);
 }
 
@@ -800,6 +836,7 @@ static void turn(uv_idle_t *handle)
         drop_sessions(store);
         drop_names(store);
     }
+    tell_ends(store);
     tell_news(store);
     tn_req_finish_all(&store->answers);
     start_lists(store);
