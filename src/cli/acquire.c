@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/duration.h"
 #include "base/time.h"
+#include "base/url.h"
 #include "cli/store.h"
 #include "core/plan.h"
 #include "runtime/random.h"
@@ -33,14 +34,16 @@ static const char about[] =
     "or released with the token and the secret that are printed. Without --wait it never waits.\n";
 
 static const char after[] =
-    "With a command, it becomes that command once the lease is granted, with TENURE_NAME,\n"
-    "TENURE_TOKEN and TENURE_SECRET in its environment; otherwise the command is not run.\n"
+    "With a command, it becomes that command once the lease is granted, with TENURE_TOKEN and\n"
+    "TENURE_SECRET in its environment; otherwise the command is not run. Nothing stops the "
+    "command\n"
+    "when the TTL is over: choose one that is longer than the work, or use 'tenure run'.\n"
     "\n"
     "Examples:\n"
     "  tenure acquire nightly-report --ttl 10m -- ./report.sh\n"
     "      report.sh ends with: tenure release nightly-report --token \"$TENURE_TOKEN\"\n"
     "  lease=$(tenure acquire nightly-report --ttl 10m) || exit\n"
-    "  eval \"$lease\"; export TENURE_SECRET\n"
+    "  eval \"$lease\" || exit; export TENURE_SECRET\n"
     "      the same within a script; without the lease, the eval fails and unsets the variables\n"
     "  tenure acquire nightly-report --wait 30s --json\n"
     "      {\"granted\":true,\"name\":...,\"token\":7,\"secret\":...,\"ttl_ms\":15000}\n"
@@ -372,6 +375,15 @@ static void set_number(const char *name, uint64_t number)
     (void)setenv(name, text, 1);
 }
 
+/* So that the command's own verbs find the lease. A password stays out of the environment. */
+static void pass_store_on(const char *url)
+{
+    char shown[TN_CLI_LINE_MAX];
+
+    if (url != NULL && strcmp(tn_url_public(url, shown, sizeof shown), url) == 0)
+        (void)setenv("TENURE_STORE", url, 1);
+}
+
 /* Take the command's form, with the lease in its environment. Returns only if there is no such
  * command: then the lease is given back. */
 static int become(const char *url, const struct request *request)
@@ -381,7 +393,11 @@ static int become(const char *url, const struct request *request)
     struct tn_text text;
 
     tn_cli_secret_format(secret, &request->op);
-    (void)setenv("TENURE_NAME", request->op.name, 1);
+    /* What `tenure run` sets says that a guardian watches; here none does. */
+    (void)unsetenv("TENURE_NAME");
+    (void)unsetenv("TENURE_ID");
+    (void)unsetenv("TENURE_CONTAIN");
+    pass_store_on(url);
     (void)setenv("TENURE_SECRET", secret, 1);
     set_number("TENURE_TOKEN", request->token);
     (void)tn_cli_pipe_restore();

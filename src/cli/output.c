@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -67,8 +68,9 @@ int tn_cli_lines_open(const char *verb, bool prints)
 
     if (rc == 0 && prints)
         rc = tn_lines_open(STDOUT_FILENO, &output);
-    return rc < 0 ? tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "no thread for the output: %s",
-                                tenure_strerror(rc))
+    return rc < 0 ? tn_cli_fail(TN_EXIT_UNAVAILABLE, verb,
+                                "the thread for the output could not be started: %s",
+                                rc == TENURE_E_NOMEM ? tenure_strerror(rc) : strerror(errno))
                   : -1;
 }
 

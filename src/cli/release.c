@@ -7,7 +7,7 @@ static const char about[] = "Gives a lease back that 'tenure acquire' took. The 
 static const char after[] =
     "Example:\n"
     "  lease=$(tenure acquire nightly-report) || exit\n"
-    "  eval \"$lease\"; export TENURE_SECRET\n"
+    "  eval \"$lease\" || exit; export TENURE_SECRET\n"
     "  ./report.sh\n"
     "  tenure release nightly-report --token \"$TENURE_TOKEN\"\n"
     "\n"

@@ -7,7 +7,7 @@ static const char about[] =
 static const char after[] =
     "Example:\n"
     "  lease=$(tenure acquire nightly-report --ttl 1m) || exit\n"
-    "  eval \"$lease\"; export TENURE_SECRET\n"
+    "  eval \"$lease\" || exit; export TENURE_SECRET\n"
     "  tenure renew nightly-report --token \"$TENURE_TOKEN\"      every 20s, say\n"
     "\n"
     "Exit status: 0 renewed, 64 bad usage, 69 store unavailable, 77 wrong secret,\n"

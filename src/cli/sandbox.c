@@ -157,8 +157,22 @@ static void open_browser(char *url)
     static char program[] = "xdg-open";
     char *argv[] = { program, url, NULL };
     extern char **environ;
+    posix_spawnattr_t fresh; /* What we block and ignore is not the browser's. */
+    sigset_t none, changed;
     pid_t pid;
-    int rc = posix_spawnp(&pid, program, NULL, NULL, argv, environ);
+
+    (void)sigemptyset(&none);
+    (void)sigemptyset(&changed);
+    (void)sigaddset(&changed, SIGCHLD);
+    (void)sigaddset(&changed, SIGPIPE);
+    int rc = posix_spawnattr_init(&fresh);
+    if (rc == 0) {
+        (void)posix_spawnattr_setsigmask(&fresh, &none);
+        (void)posix_spawnattr_setsigdefault(&fresh, &changed);
+        (void)posix_spawnattr_setflags(&fresh, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        rc = posix_spawnp(&pid, program, NULL, &fresh, argv, environ);
+        (void)posix_spawnattr_destroy(&fresh);
+    }
     if (rc != 0)
         (void)tn_cli_fail(0, "sandbox", "--open: xdg-open: %s; open %s by hand", strerror(rc), url);
 }

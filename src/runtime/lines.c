@@ -255,8 +255,10 @@ int tn_lines_open(int fd, struct tn_lines **ret_lines)
     lines->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     lines->moved = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (lines->spare == NULL || lines->bell < 0 || lines->moved < 0) {
+        int error = errno;
         rc = lines->spare == NULL ? TENURE_E_NOMEM : TENURE_E_UNAVAILABLE;
         lines_free(lines);
+        errno = error;
         return rc;
     }
     lines->spare->is_spare = true;
@@ -267,6 +269,7 @@ int tn_lines_open(int fd, struct tn_lines **ret_lines)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
         lines_free(lines);
+        errno = rc;
         return TENURE_E_UNAVAILABLE;
     }
     (void)pthread_setname_np(lines->thread, "tenure-output");

@@ -37,14 +37,14 @@ tenure acquire job --ttl 10m -- sh -c 'work; tenure release job --token "$TENURE
 END
 script assigned <<'END'
 lease=$(tenure acquire job --ttl 10m) || exit
-eval "$lease"; export TENURE_TOKEN TENURE_SECRET
+eval "$lease" || exit; export TENURE_TOKEN TENURE_SECRET
 work
 tenure release job --token "$TENURE_TOKEN"
 END
 script errexit <<'END'
 set -eu
 lease=$(tenure acquire job --ttl 10m)
-eval "$lease"; export TENURE_TOKEN TENURE_SECRET
+eval "$lease" || exit; export TENURE_TOKEN TENURE_SECRET
 work
 tenure release job --token "$TENURE_TOKEN"
 END
