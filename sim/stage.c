@@ -72,6 +72,7 @@ static void keep_line(void *arg, const struct sim_world *world, const char *line
 
 /* Of the first MESSAGES_MOST: a page cannot show more. */
 #define MESSAGES_MOST 5000
+#define RENEWALS_MOST 1000000
 
 static void keep_message(void *arg, const struct sim_world *world, const struct sim_event *event,
                          uint64_t number, tenure_ns arrives_at)
@@ -289,8 +290,16 @@ const char *sim_stage_transcript_end(struct sim_stage *stage)
 
 int sim_stage_open(struct sim_stage *stage, const char *text, struct tn_text *reterr)
 {
+    const struct sim_script *script = &stage->script;
+
     if (sim_script_parse(text, &stage->script, reterr) != 0)
         return -1;
+    /* A link from a stranger must not hang the page. */
+    if (script->end / script->config.plan.renew_every > RENEWALS_MOST / script->config.nodes) {
+        tn_text_addf(reterr, "nodes and end: more than %d renewals; fewer nodes, or an earlier end",
+                     RENEWALS_MOST);
+        return -1;
+    }
     (void)sim_plant_set(stage->script.plant);
     stage->name = 0;
     watch_instant(stage);

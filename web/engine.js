@@ -37,7 +37,12 @@ export class Engine {
     const room = new Uint8Array(this.c.memory.buffer, this.c.input(), bytes.length + 1);
     room.set(bytes);
     room[bytes.length] = 0;
-    const status = this.c.open();
+    const status = this.guard(
+      () => this.c.open(),
+      () => {
+        throw new Error("an assertion of the simulator does not hold for this script");
+      },
+    );
     if (status < 0) throw new Error(this.read(this.c.error()));
     return status;
   }

@@ -324,7 +324,7 @@ class App {
         "The write carried an old token, and the fence let it do no harm.",
       ];
     }
-    if (story && this.seen.ended && story.came_true) {
+    if (story && !this.refused && !violation && this.seen.ended && story.came_true) {
       kind = kind || "good";
       words = [el("b", {}, "The moral. "), this.catalogueStory().moral];
     }
@@ -613,6 +613,14 @@ class App {
     );
   }
 
+  // Another script from its beginning; undo brings this one back.
+  replace(text) {
+    const before = String(this.script);
+    if (!this.open(text, 0, { keepPast: true })) return;
+    if (before !== text) this.past.push(before);
+    $("undo").disabled = this.past.length === 0;
+  }
+
   undo() {
     if (this.past.length === 0) return;
     const past = this.past;
@@ -776,7 +784,7 @@ class App {
           "data-story": story,
           onclick: () => {
             this.setPlaying(false);
-            this.open(story ? `story=${story}` : FREE, 0);
+            this.replace(story ? `story=${story}` : FREE);
           },
         },
         label,
@@ -810,7 +818,7 @@ class App {
     };
     $("undo").onclick = () => this.undo();
     $("clear").onclick = () =>
-      this.open(this.script.get("story") ? `story=${this.script.get("story")}` : FREE, 0);
+      this.replace(this.script.get("story") ? `story=${this.script.get("story")}` : FREE);
     $("fence").onchange = () =>
       this.change((script) => (script.set("fence", $("fence").checked ? null : "off"), 0));
     $("plant").append(
@@ -856,6 +864,7 @@ class App {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key.length === 1 && event.key !== " " && !$("single").checked) return;
     // A control keeps the keys that it has a use for itself.
     if (event.target.closest("select")) return;
     if (event.target.closest("input") && !/^[a-z0-9-]$/.test(event.key)) return;
@@ -868,7 +877,7 @@ class App {
       Home: () => this.pauseAt(0),
       End: () => this.pauseAt(this.end),
       z: () => this.undo(),
-      f: () => this.open(FREE, 0),
+      f: () => this.replace(FREE),
       s: () => this.choose("store"),
       l: () => {
         const last = this.seen.messages.findLast((m) => !m.lost);

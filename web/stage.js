@@ -258,7 +258,6 @@ export class StageView {
         seen.messages.filter((m) => m.node === i),
       );
       this.cards[i].setAttribute("aria-pressed", String(chosen === node.id));
-      this.cards[i].setAttribute("aria-label", `process ${node.id}: ${roleOf(node)}`);
     });
     this.drawWires(seen, flights);
   }
