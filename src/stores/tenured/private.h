@@ -123,9 +123,9 @@ void tn_tenured_ask_free(struct tn_tenured_ask *ask);
 
 void tn_tenured_note_token(struct tn_tenured *store, uint64_t token);
 
-/* "tenured WHERE: what the daemon said". */
 /* What is wrong with the data, and what to do about it. */
 void tn_tenured_explain_older(const struct tn_tenured *store, struct tn_text *text);
+/* "tenured WHERE: what the daemon said". */
 void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_value *value,
                         char *buf, size_t size);
 
