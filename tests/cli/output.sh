@@ -91,8 +91,15 @@ t_prints '"state":"held"'
 t_case "watch: SIGTERM ends it, read or not"
 "$tenure" watch >"$t_dir/unread" 2>"$t_err" &
 ivy=$!
-asleep() { [ -e "/proc/$1" ] && grep -q 'State:.S' "/proc/$1/status"; }
-until_true 10 asleep $ivy
+# hears_term PID: SIGTERM, bit 14, is caught or blocked.
+hears_term() {
+    ht_masks=$(sed -n 's/^Sig\(Blk\|Cgt\):[[:space:]]*//p' "/proc/$1/status") || return 1
+    for ht_mask in $ht_masks; do
+        [ $((0x$ht_mask & 0x4000)) -eq 0 ] || return 0
+    done
+    return 1
+}
+t_check "it listens" until_true 10 hears_term $ivy
 end $ivy
 t_check "status $status" [ "$status" -eq 0 ]
 exec 8>&-

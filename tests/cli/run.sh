@@ -104,12 +104,12 @@ t_check "nothing but the three streams and ls's own" [ "$(tr '\n' ' ' <"$t_out")
 new_case "SIGTERM: the command stops, the lease is released, the next leads long before the TTL"
 candidate a --ttl 60s job -- "$worker"
 a=$pid
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 candidate b --ttl 60s job -- "$worker"
 t_check "b waits" until_true 5 waits "$pid" b
 t_refute "b does not act" acts b
 kill -TERM "$a"
-t_check "b acts" until_true 5 acts b
+t_check "b acts" until_true 30 acts b
 wait "$a"
 t_check "128 + 15" [ $? -eq 143 ]
 t_check "never both" no_overlap
@@ -117,22 +117,22 @@ t_check "never both" no_overlap
 new_case "supervisor killed: its command goes too, and the next leads after the TTL"
 candidate a --ttl 2s job -- "$worker" stubborn
 a=$pid
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 candidate b --ttl 2s job -- "$worker"
 kill -KILL "$a"
-t_check "b acts" until_true 10 acts b
+t_check "b acts" until_true 30 acts b
 t_check "never both" no_overlap
 
 new_case "supervisor stopped: its command is gone by the deadline, the woken one waits again"
 candidate a --ttl 2s job -- "$worker" stubborn
 a=$pid
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 candidate b --ttl 2s job -- "$worker"
 b=$pid
 kill -STOP "$a"
-t_check "b acts" until_true 10 acts b
+t_check "b acts" until_true 30 acts b
 kill -CONT "$a"
-t_check "a says that it lost" until_true 5 grep -q "leadership lost: expired" "$t_dir/err.a"
+t_check "a says that it lost" until_true 30 grep -q "leadership lost: expired" "$t_dir/err.a"
 kill -TERM "$b"
 t_check "a leads again" until_true 5 leads a job
 t_check "never both" no_overlap
@@ -140,7 +140,7 @@ t_check "never both" no_overlap
 new_case "--once: 79 when the term was lost"
 candidate a --ttl 1s --once job -- "$worker"
 a=$pid
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 kill -STOP "$a"
 t_check "the lease expires" until_true 10 is_free job
 t_check "and nobody acts" until_true 10 is_quiet
@@ -152,7 +152,7 @@ new_case "--once: 79 also in a session of its own, where the kernel hangs up on 
 setsid "$tenure" run --ttl 2s --once --id a job -- "$worker" stubborn 2>"$t_dir/err.a" &
 a=$!
 pids="$pids $a"
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 kill -STOP "$a"
 t_check "the command is killed" until_true 10 is_quiet
 kill -CONT "$a" 2>/dev/null
@@ -166,16 +166,16 @@ new_case "a tree that daemonizes is gone before the lease is given back"
 candidate a --ttl 5s --grace 200ms job -- \
     sh -c '(setsid "$0" stubborn &) ; exec "$0"' "$worker"
 a=$pid
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 candidate b --ttl 5s job -- "$worker"
 kill -TERM "$a"
-t_check "b acts" until_true 5 acts b
+t_check "b acts" until_true 30 acts b
 t_check "never both" no_overlap
 
 new_case "--wait: 75 when another holds it, and nothing is left behind"
 candidate a --ttl 30s job -- "$worker"
 a=$pid
-t_check "a acts" until_true 5 acts a
+t_check "a acts" until_true 30 acts a
 t_run "$tenure" run --wait 300ms job -- true
 t_check "75, not $t_status" [ "$t_status" -eq 75 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
@@ -183,10 +183,10 @@ t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
 new_case "the same --id twice: one leads; started again it gets a larger token"
 candidate a --ttl 2s job -- "$worker"
 first=$pid
-t_check "acts" until_true 5 acts a
+t_check "acts" until_true 30 acts a
 candidate a --ttl 2s job -- "$worker"
 kill -KILL "$first"
-t_check "the second one acts" until_true 10 grep -q ' 2 a$' "$log"
+t_check "the second one acts" until_true 30 grep -q ' 2 a$' "$log"
 t_check "never both" no_overlap
 
 new_case "bad input: 64, one line, and no file"

@@ -175,7 +175,7 @@ static _Noreturn void lose_guardian_blind(struct stage *stage, enum blindness bl
                                            .contain = TN_CONTAIN_TREE };
     struct tn_guardian *guardian = NULL;
     struct tn_guardian_event event;
-    tenure_ns end = tn_boottime() + TN_SEC(3);
+    tenure_ns end = tn_boottime() + TN_SEC(10);
     bool started = false;
 
     if (blindness == NO_PROC &&
@@ -190,6 +190,7 @@ static _Noreturn void lose_guardian_blind(struct stage *stage, enum blindness bl
     if (!started || !wait_beat(stage))
         _exit(2);
     stage_let(50);
+    end = tn_boottime() + TN_SEC(3);
     if (!(blindness == NO_PROC ? cover_proc() : use_up_descriptors()))
         _exit(77);
     (void)kill(tn_guardian_pid(guardian), SIGKILL);
@@ -256,7 +257,7 @@ static _Noreturn void have_children_before(struct stage *stage, int report)
                                            .contain = TN_CONTAIN_TREE };
     struct tn_guardian *guardian = NULL;
     struct tn_guardian_event event;
-    tenure_ns end = tn_boottime() + TN_SEC(5);
+    tenure_ns end = tn_boottime() + TN_SEC(15);
     pid_t pids[2] = { fork(), 0 };
     int ends[2];
 
