@@ -63,7 +63,8 @@ _tenure_words() {
     case $1:$usage in
     help:*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_verbs)" -- "$cur" ;;
     *ACTION*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_actions "$1")" -- "$cur" ;;
-    *NAME* | *PREFIX*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_names)" -- "$cur" ;;
+    *"[NAME]..."*) compgen -W "$(_tenure_names)" -- "$cur" ;;
+    *NAME* | *PATTERN*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_names)" -- "$cur" ;;
     esac
 }
 

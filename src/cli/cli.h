@@ -146,9 +146,13 @@ void tn_options_help(const struct tn_command *command, FILE *out);
 /* Parse; print the help or the error. Returns -1 to go on, or the exit status to end with. */
 int tn_cli_options(struct tn_command *command, int argc, char **argv);
 
-/* Print "tenure VERB: ..." as one escaped line on stderr; NULL for no verb. Returns @status. */
+/* Print "tenure VERB: ..." as one escaped line on stderr; NULL for no verb. Returns @status: 0 says
+ * that this is a note or a warning, which ends nothing. */
 int tn_cli_fail(int status, const char *verb, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* From here on notes and warnings are not printed. */
+void tn_cli_be_quiet(void);
 
 /* From here on, what this verb says is written by threads of their own, so that a reader who does
  * not read holds up nothing: stderr and, with @prints, the lines of tn_cli_line. Returns -1 to go
@@ -205,6 +209,7 @@ int tn_cli_list(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
 int tn_cli_release(int argc, char **argv);
 int tn_cli_renew(int argc, char **argv);
+int tn_cli_revoke(int argc, char **argv);
 int tn_cli_sandbox(int argc, char **argv);
 int tn_cli_sim(int argc, char **argv);
 int tn_cli_run(int argc, char **argv);

@@ -30,6 +30,7 @@ static const struct verb {
     { "acquire", tn_cli_acquire, "take a lease, for scripts" },
     { "renew", tn_cli_renew, "prolong a lease that acquire took" },
     { "release", tn_cli_release, "give a lease back that acquire took" },
+    { "revoke", tn_cli_revoke, "take a lease away from its holder" },
     { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
     { "gate", tn_cli_gate, "an HTTP proxy that refuses a stale token" },
     { "doctor", tn_cli_doctor, "measure a store: round trips, clock, permissions, guarantees" },

@@ -40,6 +40,13 @@ static void print_error(const char *line)
         (void)fputs(line, stderr);
 }
 
+static bool quiet;
+
+void tn_cli_be_quiet(void)
+{
+    quiet = true;
+}
+
 int tn_cli_fail(int status, const char *verb, const char *format, ...)
 {
     char line[TN_CLI_LINE_MAX + 1]; /* And the newline. */
@@ -47,6 +54,8 @@ int tn_cli_fail(int status, const char *verb, const char *format, ...)
     struct tn_text text;
     va_list args;
 
+    if (status == TN_EXIT_OK && quiet)
+        return status;
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);

@@ -17,25 +17,28 @@ enum { LINE = 4096 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-int tn_cli_name(const struct tn_command *command, const char **ret_name)
+int tn_cli_check_name(const char *verb, const char *name)
 {
     char buf[TN_CLI_LINE_MAX];
     struct tn_text text;
     const char *reason;
 
+    if (tn_name_check(name, strlen(name), &reason) == 0)
+        return -1;
+    tn_text_init(&text, buf, sizeof buf);
+    tn_cli_quote(&text, name);
+    tn_text_addf(&text, " is not a name: %s", reason);
+    return tn_cli_fail(TN_EXIT_USAGE, verb, "%s", buf);
+}
+
+int tn_cli_name(const struct tn_command *command, const char **ret_name)
+{
     if (command->rest_count == 0)
         return tn_cli_fail(TN_EXIT_USAGE, command->verb,
                            "the name of the lease is missing, as in 'tenure %s nightly-report'",
                            command->verb);
-    const char *name = command->rest[0];
-    if (tn_name_check(name, strlen(name), &reason) == 0) {
-        *ret_name = name;
-        return -1;
-    }
-    tn_text_init(&text, buf, sizeof buf);
-    tn_cli_quote(&text, name);
-    tn_text_addf(&text, " is not a name: %s", reason);
-    return tn_cli_fail(TN_EXIT_USAGE, command->verb, "%s", buf);
+    *ret_name = command->rest[0];
+    return tn_cli_check_name(command->verb, *ret_name);
 }
 
 static int digit(char c)
@@ -85,6 +88,13 @@ void tn_cli_secret_format(char buf[TN_SECRET_TEXT], const struct tn_op *op)
 
 /* --- Leases --------------------------------------------------------------------------------- */
 
+const char *tn_cli_state(const struct tn_store_record *record)
+{
+    if (!record->held)
+        return "free";
+    return record->revoked ? "revoked" : "held";
+}
+
 static void add_json(struct tn_text *text, const char *name, const struct tn_store_record *lease)
 {
     tn_text_add(text, "{\"name\":");
@@ -95,8 +105,9 @@ static void add_json(struct tn_text *text, const char *name, const struct tn_sto
     else
         tn_text_add(text, "null");
     tn_text_addf(text,
-                 ",\"token\":%" PRIu64 ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64 "}",
-                 lease->token, lease->ttl / TN_MS(1), lease->remaining / TN_MS(1));
+                 ",\"token\":%" PRIu64 ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64 "%s}",
+                 lease->token, lease->ttl / TN_MS(1), lease->remaining / TN_MS(1),
+                 lease->revoked ? ",\"revoked\":true" : "");
 }
 
 static void add_text(struct tn_text *text, const char *name, const struct tn_store_record *lease)
@@ -116,6 +127,8 @@ static void add_text(struct tn_text *text, const char *name, const struct tn_sto
         if (lease->ttl > 0) /* Not every store tells it to others. */
             tn_text_addf(text, ", %s left of %s", tn_cli_duration(remaining, lease->remaining),
                          tn_cli_duration(ttl, lease->ttl));
+        if (lease->revoked)
+            tn_text_add(text, ", revoked");
     }
 }
 

@@ -76,6 +76,7 @@ int tn_cli_check_scripts(struct tn_cli_store *store);
 
 /* --- store.c: words and answers --------------------------------------------------------------- */
 
+int tn_cli_check_name(const char *verb, const char *name);
 /* The one word that must be a name. */
 int tn_cli_name(const struct tn_command *command, const char **ret_name);
 
@@ -105,7 +106,10 @@ int tn_cli_say(const struct tn_cli_word *word, int argc, char **argv);
 /* One line about one lease; as JSON the object of `status --json`. */
 void tn_cli_lease_print(const char *name, const struct tn_store_record *record, bool json);
 
-/* All names that begin with @prefix, as `list` shows them. */
+/* "held", "free" or "revoked", for people. */
+const char *tn_cli_state(const struct tn_store_record *record);
+
+/* All names that begin with @prefix, one line each. */
 int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/name.h"
 #include "base/number.h"
+#include "base/pattern.h"
 #include "base/secret.h"
 #include "base/sha256.h"
 #include "runtime/random.h"
@@ -27,7 +28,7 @@ struct user {
 struct rule {
     char user[TN_USER_MAX + 1];
     enum tn_right right;
-    char pattern[TN_NAME_MAX + 3];
+    char pattern[TN_PATTERN_SIZE];
 };
 
 struct limit {
@@ -97,18 +98,6 @@ static const char *add_user(struct tn_acl *acl, char *const *words, size_t count
     return NULL;
 }
 
-/* A name, prefix and "/" and a star, or a star. */
-static bool is_pattern(const char *text)
-{
-    size_t len = strlen(text);
-
-    if (strcmp(text, "*") == 0)
-        return true;
-    if (len > 2 && strcmp(text + len - 2, "/*") == 0)
-        len -= 2;
-    return tn_name_check(text, len, NULL) == 0;
-}
-
 static const char *add_rule(struct tn_acl *acl, char *const *words, size_t count)
 {
     static const char *const rights[] = { "observe", "acquire", "admin" };
@@ -121,7 +110,7 @@ static const char *add_rule(struct tn_acl *acl, char *const *words, size_t count
         right++;
     if (right == 3)
         return "a right is observe, acquire or admin";
-    if (!is_pattern(words[3]))
+    if (!tn_pattern_check(words[3], NULL))
         return "a pattern is a name, PREFIX/* or *";
     rule.right = (enum tn_right)right;
     (void)snprintf(rule.user, sizeof rule.user, "%s", words[1]);
@@ -282,25 +271,13 @@ bool tn_acl_knows(const struct tn_acl *acl, const char *user, const char *secret
     return difference == 0 && found != &nobody;
 }
 
-/* Whether @pattern covers the name or narrower pattern @name. */
-static bool covers(const char *pattern, const char *name, size_t len)
-{
-    size_t pattern_len = strlen(pattern);
-
-    if (strcmp(pattern, "*") == 0)
-        return true;
-    if (pattern[pattern_len - 1] == '*') /* "a/" and a star covers what begins with "a/". */
-        return len > pattern_len - 1 && memcmp(pattern, name, pattern_len - 1) == 0;
-    return len == pattern_len && memcmp(pattern, name, len) == 0;
-}
-
 bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right right,
                    const char *name, size_t len)
 {
     for (size_t i = 0; i < acl->rule_count; i++) {
         const struct rule *rule = &acl->rules[i];
         if (rule->right >= right && strcmp(rule->user, user) == 0 &&
-            covers(rule->pattern, name, len))
+            tn_pattern_covers(rule->pattern, name, len))
             return true;
     }
     return false;

@@ -54,6 +54,7 @@ enum tn_store_caps {
 /* A name as others may know it. */
 struct tn_store_record {
     bool held;
+    bool revoked;   /* Taken away, and not given back yet. False where the store does not tell. */
     uint64_t token; /* When free: the last one, 0 if there was none. */
     uint64_t beat;  /* Changes with every renewal of the holder; 0: not known. */
     tenure_ns ttl;  /* Of the holder. */

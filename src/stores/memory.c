@@ -102,6 +102,7 @@ static void read_record(const struct tn_table *table, uint32_t lease,
     record.token = view.token;
     record.held = view.session != NULL;
     if (record.held) {
+        record.revoked = view.revoked;
         record.beat = view.beat;
         record.ttl = view.ttl;
         record.remaining = view.remaining;

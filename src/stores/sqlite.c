@@ -530,6 +530,7 @@ static void read_view(struct tn_sqlite *store, enum tn_sql sql, struct tn_sqlite
         lease.ttl = tn_sql_i64(store, sql, 4);
         lease.remaining = tn_sql_i64(store, sql, 5) - store->now;
         lease.beat = (uint64_t)tn_sql_i64(store, sql, 7);
+        lease.revoked = tn_sql_i64(store, sql, 8) != 0;
         if (!tn_sql_secret(store, sql, 6, &lease.term))
             tn_sql_damaged(store);
     }

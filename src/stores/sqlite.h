@@ -52,6 +52,7 @@ struct tn_sqlite_lease {
     char label[TN_LABEL_MAX + 1]; /* Of the holder; any bytes, and a zero behind them. */
     uint32_t label_len;
     bool held;
+    bool revoked;   /* Taken away, and not given back yet. */
     uint64_t token; /* When free: the last one, 0 if there was none. */
     tenure_ns ttl;
     tenure_ns remaining;

@@ -53,10 +53,11 @@ const char tn_sqlite_schema_3[] =
     "INSERT OR REPLACE INTO revoked VALUES (OLD.name, OLD.token, '', 0); "
     "SELECT RAISE(IGNORE); END;";
 
-#define VIEW                                                                             \
-    "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at, l.term, s.seq " \
-    "FROM leases l "                                                                     \
-    "LEFT JOIN sessions s ON s.id = l.session "                                          \
+#define VIEW                                                                              \
+    "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at, l.term, s.seq, " \
+    "EXISTS (SELECT 1 FROM revoked r WHERE r.name = l.name AND r.token = l.token) "       \
+    "FROM leases l "                                                                      \
+    "LEFT JOIN sessions s ON s.id = l.session "                                           \
     "LEFT JOIN deadlines d ON d.session = s.id AND d.clock = ?1 "
 
 static const char *const texts[TN_SQL_COUNT] = {

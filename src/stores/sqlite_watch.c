@@ -12,6 +12,7 @@
 void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record)
 {
     ret_record->held = lease->held;
+    ret_record->revoked = lease->revoked;
     ret_record->token = lease->token;
     ret_record->beat = lease->beat;
     ret_record->ttl = lease->ttl;

@@ -140,11 +140,49 @@ for name in jobs/b jobs/a other; do
 done
 t_run "$tenure" release other --token "$token"
 t_run "$tenure" list
-t_check "sorted" [ "$(cut -d: -f1 "$t_out" | tr '\n' ' ')" = "jobs/a jobs/b other " ]
+t_check "sorted" [ "$(cut -d' ' -f1 "$t_out" | tr '\n' ' ')" = "NAME jobs/a jobs/b other " ]
 t_run "$tenure" list jobs/ --json
 t_check "only those" [ "$(grep -c '"state":"held"' "$t_out")" -eq 2 ]
 t_run "$tenure" status
 t_check "status without a name lists" [ "$(wc -l <"$t_out")" -eq 3 ]
+t_run "$tenure" status other jobs/a never
+t_check "status of several, as they were given" \
+    [ "$(cut -d: -f1 "$t_out" | tr '\n' ' ')" = "other jobs/a never " ]
+t_run "$tenure" status --json never jobs/b
+t_check "an object for each" [ "$(grep -c '^{"name":"[a-z/]*","state":.*}$' "$t_out")" -eq 2 ]
+t_bad "is not a name" "$tenure" status jobs/a jobs//b
+
+t_case "list: columns, patterns and filters"
+"$tenure" acquire jobs/deep/one --id "$(printf 'web\t1')" --ttl 1h >"$t_dir/long"
+t_run "$tenure" list
+t_check "one column for each: $(cat "$t_out")" \
+    [ "$(awk 'NR == 1 { print NF }' "$t_out")" = 5 ]
+t_check "aligned" [ "$(sed -n 's/ held .*//p; s/ STATE .*//p; s/ free .*//p' "$t_out" |
+    awk '{ print length($0) }' | sort -u | wc -l)" -eq 1 ]
+t_check "what is held: $(cat "$t_out")" \
+    grep -Eq '^jobs/deep/one  held   web.t1 +[0-9]+ +(1h|3599s)$' "$t_out"
+t_check "what is free" grep -Eq '^other +free +- +[0-9]+ +-$' "$t_out"
+names() { # names WORD...: what list shows, in one line.
+    t_run "$tenure" list "$@"
+    sed -n '2,$s/ .*//p' "$t_out" | tr '\n' ' '
+}
+t_check "a pattern" [ "$(names 'jobs/*')" = "jobs/a jobs/b jobs/deep/one " ]
+t_check "a deeper one" [ "$(names 'jobs/deep/*')" = "jobs/deep/one " ]
+t_check "the name itself is not below it" [ -z "$(names 'other/*')" ]
+t_check "all" [ "$(names '*')" = "jobs/a jobs/b jobs/deep/one other " ]
+t_check "--free" [ "$(names --free)" = "other " ]
+t_check "--held" [ "$(names --held)" = "jobs/a jobs/b jobs/deep/one " ]
+t_check "--holder" [ "$(names --holder "$(printf 'web\t1')")" = "jobs/deep/one " ]
+t_check "--holder is the whole label" [ -z "$(names --holder web)" ]
+t_run "$tenure" list --free --json 'o*'
+t_check "a star within a segment: 64" [ "$t_status" -eq 64 ]
+t_run "$tenure" list --free --json
+t_check "filters and --json" grep -qx '{"name":"other","state":"free",.*}' "$t_out"
+for words in 'jobs*' '*/a' 'jobs/**' '/*' 'a//*'; do
+    t_bad "is not a pattern" "$tenure" list "$words"
+done
+t_bad "--held and --free" "$tenure" list --held --free
+t_bad "a free name has no holder" "$tenure" list --free --holder web
 export TENURE_STORE="sqlite:$t_dir/t.db"
 
 t_case "bad usage is one line and makes no file"

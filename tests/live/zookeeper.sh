@@ -74,6 +74,11 @@ until [ "$(grep -c '"event":"won"' "$t_dir/ada")" -ge 2 ] || [ $left -eq 0 ]; do
 done
 again=$(sed -n 's/.*"event":"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/ada" | tail -n 1)
 t_check "larger: $again after $token" [ "$again" -gt "$token" ]
+t_run "$tenure" revoke a/job --token "$token" --store "$hosts/layout"
+t_check "revoke: a stale token is refused: $(cat "$t_err")" [ "$t_status" -eq 80 ]
+t_run "$tenure" revoke a/job --store "$hosts/layout"
+t_check "revoke: $(cat "$t_err")" grep -q "^a/job: revoked from ada, token $again;" "$t_out"
+t_check "told" until_line "$t_dir/ada" "\"event\":\"lost\".*\"token\":$again,.*\"revoked\""
 end $ada
 t_check "ends well" [ "$status" -eq 0 ]
 

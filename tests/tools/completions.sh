@@ -80,13 +80,16 @@ offers 'tenure run --ttl ' ''
 offers 'tenure run -s s' sqlite:
 : >"$t_dir/third.db"
 offers "tenure run -s sqlite:$t_dir/thi" "$t_dir/third.db"
-offers 'tenure re' release renew
+offers 'tenure re' release renew revoke
 offers 'tenure help ru' run
 offers 'tenure sim --scenario one' one-way-cut
 offers 'tenure sim --plant no-pol' no-poll
 offers "tenure run other -- $t_dir/tenu" "$t_dir/tenure"
 offers "tenure run other -- cat $t_dir/tenu" "$t_dir/tenure"
-offers 'tenure status other ' ''
+offers 'tenure status other jobs/' jobs/a jobs/b:1
+offers 'tenure list jobs/' jobs/a jobs/b:1
+offers 'tenure revoke jobs/' jobs/a jobs/b:1
+offers 'tenure revoke other ' ''
 offers 'tenure nonsense ' ''
 offers 'tenure fence sh' show
 rm -f "$t_dir"/t.db*

@@ -115,9 +115,22 @@ static bool read_term(const ProtobufCBinaryData *value, struct tn_secret *ret_te
     return true;
 }
 
+/* A key is named by the lease that it was made with; one without a lease was not moved. */
+bool tn_etcd_is_moved(const Etcd__KeyValue *kv)
+{
+    char own[20];
+
+    int len = snprintf(own, sizeof own, "/%" PRIx64, (uint64_t)kv->lease);
+    size_t at = kv->key.len - (size_t)len;
+    return kv->lease != 0 &&
+           (kv->key.len < (size_t)len || memcmp(kv->key.data + at, own, (size_t)len) != 0);
+}
+
 void tn_etcd_record(const Etcd__KeyValue *kv, struct tn_store_record *ret_record)
 {
-    struct tn_store_record record = { .held = true, .token = (uint64_t)kv->create_revision };
+    struct tn_store_record record = { .held = true,
+                                      .revoked = tn_etcd_is_moved(kv),
+                                      .token = (uint64_t)kv->create_revision };
     size_t len = kv->value.len;
 
     if (read_term(&kv->value, &record.term))

@@ -27,16 +27,6 @@ static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
     tn_etcd_task_end(task);
 }
 
-/* A key is named by the lease that it was made with. */
-static bool is_moved(const char *key, int64_t lease)
-{
-    char own[20];
-    const char *slash = strrchr(key, '/');
-
-    (void)snprintf(own, sizeof own, "%" PRIx64, (uint64_t)lease);
-    return slash == NULL || strcmp(slash + 1, own) != 0;
-}
-
 int64_t tn_etcd_hold_off_lease(int64_t lease)
 {
     int64_t id = (lease ^ 0x686f6c646f6666) & INT64_MAX;
@@ -147,7 +137,7 @@ void tn_etcd_revoke(struct tn_etcd_task *task, const Etcd__KeyValue *leader)
     task->lease = tn_etcd_hold_off_lease(leader->lease);
     if (leader->lease == 0) {
         grant(task, TTL_OTHERWISE);
-    } else if (is_moved(task->key, leader->lease)) {
+    } else if (tn_etcd_is_moved(leader)) {
         end_with(task, TN_ANSWER_OK); /* Said before. */
     } else {
         request.id = leader->lease;

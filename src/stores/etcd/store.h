@@ -134,6 +134,8 @@ size_t tn_etcd_value(char ret_value[TN_ETCD_VALUE], const char *label, size_t la
 
 /* Whose key it is; a value that is not ours is a label, and its term is zero. */
 void tn_etcd_record(const Etcd__KeyValue *kv, struct tn_store_record *ret_record);
+/* Whether a revocation has moved the key to a lease that nobody keeps alive. */
+bool tn_etcd_is_moved(const Etcd__KeyValue *kv);
 
 /* Whether a key's last part is a lease's number as Go's "%x" writes it: up to 16 digits of
  * lower-case hex, perhaps behind a minus. */

@@ -85,6 +85,7 @@ int64_t tn_pg_record(const PGresult *result, int row, int column,
                      struct tn_store_record *ret_record, bool *ret_revoked)
 {
     struct tn_store_record record = { .held = tn_pg_bool(result, row, column),
+                                      .revoked = tn_pg_bool(result, row, column + 1),
                                       .token = (uint64_t)tn_pg_int(result, row, column + 2) };
 
     if (record.held) {
@@ -96,7 +97,7 @@ int64_t tn_pg_record(const PGresult *result, int row, int column,
         record.label_len = (uint32_t)(len <= TN_LABEL_MAX ? len : TN_LABEL_MAX);
         memcpy(record.label, PQgetvalue(result, row, column + 7), record.label_len);
     }
-    *ret_revoked = tn_pg_bool(result, row, column + 1);
+    *ret_revoked = record.revoked;
     *ret_record = record;
     return record.held ? tn_pg_int(result, row, column + 3) : 0;
 }

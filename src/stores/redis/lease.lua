@@ -155,7 +155,7 @@ local function is_over(lease)
         or lease.revoked and lease.revoked <= now)
 end
 
--- held, token, ttl, remaining, beat, term, label
+-- held, token, ttl, remaining, beat, term, label. Also published: other versions read it.
 local function describe(lease)
     if not lease.session or is_over(lease) then
         return { '0', lease.token, '0', '0', '0', '', '' }
@@ -351,6 +351,7 @@ local function answer(word, lease)
     local said = { word, '', unpack(describe(lease)) }
     said[10] = lease.sure and '1' or '0'
     said[11] = lease.session and lease.last or lease.token
+    said[12] = lease.revoked and '1' or '0'
     return said
 end
 
@@ -491,6 +492,7 @@ function steps.list(prefix)
             for _, part in ipairs(describe(lease)) do
                 said[#said + 1] = part
             end
+            said[#said + 1] = lease.revoked and '1' or '0'
         end
     end
     return said

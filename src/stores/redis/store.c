@@ -282,10 +282,12 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
         for (int i = 0; i < 7; i++)
             parts[i] = tn_rd_next(reply);
         tn_rd_record(parts, &req->record);
+        struct tn_resp_word sure = tn_rd_next(reply), last = tn_rd_next(reply);
         if (store->node) {
-            ((struct tn_rd_req *)req)->confirmed = tn_rd_is(tn_rd_next(reply), "1");
-            ((struct tn_rd_req *)req)->last = tn_rd_number(tn_rd_next(reply));
+            ((struct tn_rd_req *)req)->confirmed = tn_rd_is(sure, "1");
+            ((struct tn_rd_req *)req)->last = tn_rd_number(last);
         }
+        req->record.revoked = req->record.held && tn_rd_is(tn_rd_next(reply), "1");
     } else if (req->answer == TN_ANSWER_OK && req->op.kind != TN_OP_CLOSE) {
         answer_session(store, req, reply);
     }
@@ -294,7 +296,7 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
 
 static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
 {
-    size_t count = reply->left / 8;
+    size_t count = reply->left / 9; /* The name, seven parts, and whether it is revoked. */
     struct tn_store_lease *leases = calloc(count + 1, sizeof *leases);
 
     for (size_t i = 0; leases != NULL && i < count; i++) {
@@ -304,6 +306,7 @@ static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
             parts[part] = tn_rd_next(reply);
         (void)snprintf(leases[i].name, sizeof leases[i].name, "%.*s", (int)name.len, name.bytes);
         tn_rd_record(parts, &leases[i].record);
+        leases[i].record.revoked = tn_rd_is(tn_rd_next(reply), "1") && leases[i].record.held;
     }
     if (leases != NULL)
         call->query.listed(call->query.arg, 0, leases, count, NULL);

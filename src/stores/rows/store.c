@@ -161,6 +161,7 @@ void tn_rows_record(const struct tn_row *row, const char *version,
     if (!row->held)
         return;
     ret_record->beat = tn_row_beat(version);
+    ret_record->revoked = row->revoked;
     ret_record->ttl = row->ttl;
     ret_record->remaining = row->ttl;
     ret_record->term = row->term;

@@ -98,6 +98,7 @@ void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease)
         } else if (tn_resp_begins(&key, "state")) {
             (void)tn_reply_text(reply, text, sizeof text);
             record->held = strcmp(text, "free") != 0;
+            record->revoked = strcmp(text, "revoked") == 0;
         } else if (tn_resp_begins(&key, "token")) {
             record->token = tn_reply_u64(reply);
         } else if (tn_resp_begins(&key, "holder")) {

@@ -178,7 +178,10 @@ static void fill_session(const struct tn_zk_session *session, struct tn_store_re
 void tn_zk_record_held(struct tn_zk_store *store, const char *node, const struct tn_zk_reply *reply,
                        struct tn_store_record *ret_record)
 {
-    struct tn_store_record record = { .held = true, .token = (uint64_t)reply->stat->czxid };
+    /* Any change of the holder's node counts as a revocation. */
+    struct tn_store_record record = { .held = true,
+                                      .revoked = reply->stat->version > 0,
+                                      .token = (uint64_t)reply->stat->czxid };
 
     record.label_len = reply->len > 0 ? (uint32_t)reply->len : 0;
     if (record.label_len > TN_LABEL_MAX)
