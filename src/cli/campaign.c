@@ -20,8 +20,6 @@
 #define RETRY_EVERY TN_MS(250)
 /* Descriptors that are polled: those of every verb, and those of some. */
 enum { OWN = 5, EXTRA_MOST = 4 };
-/* How long a store may take until it answers for the first time, whatever --wait says. */
-#define FIRST_ANSWER TN_SEC(5)
 
 static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_words *words)
 {
@@ -54,8 +52,7 @@ static int open_session(struct tn_campaign *campaign, const struct tn_campaign_w
     return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;
 }
 
-/* A store that can forget what it has granted is used knowingly or not at all. */
-static void warn_of_class(const struct tn_campaign *campaign, const char *url)
+static const struct tn_store_ops *find_store(const char *url)
 {
     const struct tn_store_ops *ops = NULL;
     const char *rest;
@@ -65,7 +62,22 @@ static void warn_of_class(const struct tn_campaign *campaign, const char *url)
     if (url == NULL)
         url = getenv("TENURE_STORE");
     tn_text_init(&error, buf, sizeof buf);
-    if (tn_store_find(url, &ops, &rest, &error) == 0 && (ops->caps & TN_STORE_ADVISORY) != 0)
+    return tn_store_find(url, &ops, &rest, &error) == 0 ? ops : NULL;
+}
+
+unsigned tn_campaign_caps(const char *url)
+{
+    const struct tn_store_ops *ops = find_store(url);
+
+    return ops != NULL ? ops->caps : 0;
+}
+
+/* A store that can forget what it has granted is used knowingly or not at all. */
+static void warn_of_class(const struct tn_campaign *campaign, const char *url)
+{
+    const struct tn_store_ops *ops = find_store(url);
+
+    if (ops != NULL && (ops->caps & TN_STORE_ADVISORY) != 0)
         (void)tn_cli_fail(0, campaign->verb,
                           "%s: is advisory: %s. Two may lead; let a fence check the token",
                           ops->scheme, ops->class_why);
@@ -150,8 +162,8 @@ tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)
 
     if (wait < 0)
         return TN_NEVER;
-    if (!campaign->answered && wait < FIRST_ANSWER)
-        wait = FIRST_ANSWER;
+    if (!campaign->answered && wait < TN_CLI_FIRST_ANSWER)
+        wait = TN_CLI_FIRST_ANSWER;
     return campaign->started + wait;
 }
 

@@ -13,6 +13,8 @@
 #include "tenure/tenure.h"
 
 #define TN_CLI_WAIT_MAX TN_SEC(30 * 24 * 3600)
+/* How long a store may take until it answers for the first time, whatever --wait says. */
+#define TN_CLI_FIRST_ANSWER TN_SEC(5)
 
 /* What was asked for. */
 struct tn_campaign_words {
@@ -54,6 +56,9 @@ struct tn_campaign {
     {                                                                       \
         .ttl = TN_SEC(15), .grace = -1, .rho_ppm = TN_PPM / 10, .wait = -1, \
     }
+
+/* What the store of @url, else of TENURE_STORE, can do: enum tn_store_caps. 0: there is none. */
+unsigned tn_campaign_caps(const char *url);
 
 /* Check the words and open a session. A store that is unavailable is tried again for the wait. */
 int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,

@@ -5,6 +5,8 @@
  * ends the whole tree by it, also when this process is stopped or killed.
  *
  *   WAITING --won--> RUNNING --tree reaped--> DONE, or (the term was lost) WAITING again
+ *   |                +-- success, --hold --> HOLDING -- time is up, signal, lost --> DONE
+ *   +-- another leads, --skip-if-held --> DONE
  *
  * Happy path: campaign, win, run; the command ends, the tree is reaped, the lease is released, and
  * we exit as the command did. What can fail: the term is lost - the guardian stops the tree in
@@ -23,7 +25,7 @@
 
 #include "base/final.h"
 #include "base/time.h"
-#include "cli/campaign.h"
+#include "cli/cron.h"
 #include "cli/events.h"
 #include "cli/http.h"
 #include "lib/private.h"
@@ -55,6 +57,17 @@ static const char after[] =
     "  tenure run --fence sqlite:orders.db#orders orders -- ./sync\n"
     "  tenure run --http 127.0.0.1:7422 web -- ./serve   then: curl 127.0.0.1:7422/healthz\n"
     "  tenure run --wait 10s backup -- sh -c 'rsync ...'\n"
+    "  tenure run --skip-if-held --hold 10m --quiet nightly -- ./report.sh     for cron, see "
+    "below\n"
+    "  tenure run --skip-if-held --conflict-exit 75 nightly -- ./report.sh\n"
+    "\n"
+    "The same line in the crontabs of several hosts runs the command once: with --skip-if-held a "
+    "run\n"
+    "ends with status 0, or --conflict-exit, when another holds the lease, and with 79 when it "
+    "loses\n"
+    "its own. --hold keeps the lease after a success, so that a host that is late finds it held. "
+    "A\n"
+    "signal ends the hold.\n"
     "\n"
     "Exit status: the command's own; 64 bad usage, 69 store unavailable, 75 not acquired within\n"
     "--wait, 77 not permitted, 79 leadership lost (--once), 126 not executable, 127 not found.\n";
@@ -71,6 +84,8 @@ struct run {
     const char *http_address;
     struct tn_http *http; /* NULL: nobody asked for it. */
     struct tn_http_state http_state;
+    struct tn_cron cron;
+    bool quiet;
     bool once;
     bool won;     /* Leads, and the command is to be started. */
     bool holds;   /* Between WON and LOST. */
@@ -82,6 +97,7 @@ struct run {
     bool service; /* There is no terminal. */
     bool barred;  /* That the fence does not go up was told. */
     bool led;     /* Once, so that the fence is right in itself. */
+    bool taken;   /* By another, as heard last. */
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
     uint64_t token;
@@ -94,13 +110,16 @@ static void tell_lost(struct run *run, const char *why)
 {
     struct tenure_error error;
     bool more = tenure_health(run->campaign.tenure, &error) != 0;
+    bool ends = tn_cron_holds_on(&run->cron) || (run->once && run->guardian != NULL);
 
     if (run->told)
         return;
     run->told = true;
     (void)tn_campaign_is_news(&run->campaign, &error);
-    (void)tn_cli_fail(0, "run", "%s: leadership lost: %s (token %" PRIu64 ")%s%s", run->name, why,
-                      run->token, more ? ": " : "", more ? error.text : "");
+    (void)tn_cli_fail(ends ? TN_EXIT_LOST : 0, "run",
+                      "%s: %sleadership lost: %s (token %" PRIu64 ")%s%s", run->name,
+                      tn_cron_holds_on(&run->cron) ? "the hold ended early: " : "", why, run->token,
+                      more ? ": " : "", more ? error.text : "");
 }
 
 /* A run without a limit would never say why it waits; one with a limit does at its end. */
@@ -108,11 +127,14 @@ static void tell_outage(struct run *run)
 {
     struct tenure_error error;
 
-    if (run->guardian != NULL || run->leaving || run->campaign.wait >= 0)
+    if (run->guardian != NULL || run->leaving || run->campaign.wait >= 0 ||
+        tn_cron_holds_on(&run->cron))
         return;
     if (tn_campaign_is_news(&run->campaign, &error))
         (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name, error.text);
 }
+
+static void leave(struct run *run, int status);
 
 static void hear_lost(struct run *run, const struct tenure_event *event)
 {
@@ -125,10 +147,10 @@ static void hear_lost(struct run *run, const struct tenure_event *event)
     if (run->guardian != NULL)
         tn_guardian_stop(run->guardian);
     else
-        (void)tenure_drained(run->election); /* The command was not even started. */
+        (void)tenure_drained(run->election); /* The command was not started, or has ended. */
+    if (tn_cron_holds_on(&run->cron))
+        leave(run, TN_EXIT_OK);
 }
-
-static void leave(struct run *run, int status);
 
 /* The exit status for a fence that asking again does not mend. */
 static int fail_fence(int code, const char *why)
@@ -156,6 +178,14 @@ static void hear_refused(struct run *run, const struct tenure_event *event)
         tn_cli_refused_print("run", run->name, event, fence ? "; trying again" : "");
 }
 
+static void hear_leader(struct run *run, const struct tenure_event *event)
+{
+    (void)snprintf(run->leader, sizeof run->leader, "%s", event->leader);
+    run->taken = event->kind == TENURE_LEADER && !tn_lib_leader_is_mine(run->election);
+    if (run->cron.skip && !run->cron.patient && run->taken && !run->holds)
+        leave(run, tn_cron_skip_status(&run->cron));
+}
+
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
     struct run *run = arg;
@@ -175,7 +205,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     } else if (event->kind == TENURE_HEALTH) {
         tell_outage(run);
     } else if (event->kind == TENURE_LEADER || event->kind == TENURE_VACANT) {
-        (void)snprintf(run->leader, sizeof run->leader, "%s", event->leader);
+        hear_leader(run, event);
     }
 }
 
@@ -230,22 +260,25 @@ static void exec_failed(struct run *run, int error)
 
     tn_text_init(&text, buf, sizeof buf);
     tn_cli_quote(&text, run->argv[0]);
-    (void)tn_cli_fail(0, "run", "%s cannot be run: %s", buf, strerror(error));
+    (void)tn_cli_fail(126, "run", "%s cannot be run: %s", buf, strerror(error));
 }
 
 /* Nothing of the tree is left. A term that was lost may be followed by another; otherwise the
- * command ended, or was told to, and so do we. */
+ * command ended, or was told to, and so do we, perhaps after a hold. */
 static void tree_reaped(struct run *run)
 {
     int status = tn_guardian_status(run->guardian);
+    bool over = run->lost || run->cut;
 
     tn_guardian_free(run->guardian);
     run->guardian = NULL;
-    if (!run->lost && !run->cut)
-        leave(run, status >= 0 ? status : TN_EXIT_LOST);
-    else if (run->once)
+    if (over && run->once)
         leave(run, TN_EXIT_LOST);
-    if (!run->leaving)
+    else if (!over && status == 0 && run->holds && !run->leaving && tn_cron_hold_on(&run->cron))
+        run->status = status; /* Also when a signal or a loss ends the hold. */
+    else if (!over)
+        leave(run, status >= 0 ? status : TN_EXIT_LOST);
+    if (over && !run->leaving)
         (void)tenure_drained(run->election);
     tell_outage(run);
     run->lost = false;
@@ -310,6 +343,7 @@ static void hear_guardian(struct run *run)
             tell_lost(run, why);
         }
         if (event.kind == TN_GUARDIAN_STARTED) {
+            run->cron.started = event.at;
             warn_unfenced(run);
             warn_uncontained(run);
         } else if (event.kind == TN_GUARDIAN_EXEC_FAILED)
@@ -357,9 +391,22 @@ static void hear_signals(struct run *run)
 /* When to give up waiting; TN_NEVER while there is no limit, or no wait. */
 static tenure_ns give_up_at(const struct run *run)
 {
-    if (run->leaving || run->guardian != NULL || run->won)
+    if (run->leaving || run->guardian != NULL || run->won || tn_cron_holds_on(&run->cron))
         return TN_NEVER;
     return tn_campaign_give_up_at(&run->campaign);
+}
+
+/* The wait is over without a term. */
+static int not_acquired(struct run *run)
+{
+    if (run->cron.skip && run->taken && tenure_health(run->campaign.tenure, NULL) == 0)
+        return tn_cron_skip_status(&run->cron);
+    return tn_campaign_not_acquired(&run->campaign);
+}
+
+static tenure_ns least(tenure_ns a, tenure_ns b)
+{
+    return a < b ? a : b;
 }
 
 static void keep_guardian_informed(struct run *run)
@@ -395,14 +442,16 @@ static int loop(struct run *run)
     while (!run->leaving || run->guardian != NULL) {
         int fds[] = { run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1,
                       tn_http_fd(run->http) };
-        tenure_ns at = tn_http_wake_at(run->http);
-        tn_campaign_poll(&run->campaign, fds, 2, at < give_up_at(run) ? at : give_up_at(run));
+        tenure_ns at = least(tn_http_wake_at(run->http), run->cron.hold_until);
+        tn_campaign_poll(&run->campaign, fds, 2, least(at, give_up_at(run)));
         answer_http(run);
         hear_signals(run);
         hear_guardian(run);
         keep_guardian_informed(run);
         if (tn_boottime() >= give_up_at(run))
-            leave(run, tn_campaign_not_acquired(&run->campaign));
+            leave(run, not_acquired(run));
+        if (tn_boottime() >= run->cron.hold_until)
+            leave(run, TN_EXIT_OK);
     }
     return run->status >= 0 ? run->status : TN_EXIT_LOST;
 }
@@ -437,6 +486,8 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
         TN_DURATION("grace", 0, &words->grace, 0, TN_TTL_MAX, "5s, at most TTL/5",
                     "from SIGTERM to SIGKILL"),
         TN_FLAG("once", 0, &run->once, "exit when the term is lost, instead of waiting"),
+        TN_CRON_OPTIONS(&run->cron),
+        TN_FLAG("quiet", 0, &run->quiet, "no warnings: only what ends the run is told"),
         TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
                   "raise this fence to the token before the command starts; or none"),
         TN_STRING("contain", 0, &run->contain_word, "HOW", "auto",
@@ -538,10 +589,15 @@ static int start_campaign(struct run *run)
 
 int tn_cli_run(int argc, char **argv)
 {
-    struct run run = { .status = -1 };
+    struct run run = { .status = -1, .cron = TN_CRON_WORDS };
     struct tn_campaign_words words = TN_CAMPAIGN_WORDS;
 
     int status = read_arguments(&run, &words, argc, argv);
+    if (status < 0)
+        status = tn_cron_check(&run.cron, &words);
+    run.once = run.once || run.cron.skip; /* The next attempt is cron's. */
+    if (run.quiet)
+        tn_cli_be_quiet();
     if (status < 0)
         status = read_fence(&run);
     if (status < 0)

@@ -340,6 +340,7 @@ static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *eve
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_LEADER);
     action->token = event->token;
     action->held = event->held;
+    action->mine = event->mine;
 }
 
 /* Somebody else's record, or none, while we hold: deleted, given away, or restored under us. From a

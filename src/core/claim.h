@@ -109,6 +109,7 @@ struct tn_claim_action {
     uint64_t seen; /* REFUSED as TOKEN_REGRESSED: the higher token that was seen before. */
     uint64_t read;
     bool held;
+    bool mine; /* LEADER: the record is of a grant of our own. */
 };
 
 struct tn_claim_actions {

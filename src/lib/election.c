@@ -126,6 +126,7 @@ static void tell(void *arg, struct tn_driver_seat *seat, const struct tn_claim_a
         election->leader = true;
         election->leader_held = action->held;
         election->leader_token = action->token;
+        election->leader_mine = action->mine;
     }
     add_news(election);
 }

@@ -26,6 +26,10 @@
 /* How that process binds itself to the present session; false: nobody needs to. */
 bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding);
 
+/* Whether LEADER, as told last, is about a grant of @election's own: that may be told before WON,
+ * while fences go up. */
+bool tn_lib_leader_is_mine(const struct tenure_election *election);
+
 /* Why the last fence that was not raised was not: the code, and the line unless @reterr is NULL; 0:
  * all were. */
 int tn_lib_fence_status(struct tenure *tenure, struct tn_text *reterr);
@@ -55,10 +59,11 @@ struct tenure_election {
     uint8_t mood;          /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
     uint8_t lost_reason, refused_reason;
     bool won, stop, lost, refused, leader, leader_held, renewed, health;
-    bool heard;     /* WON of the present term was told. */
-    bool anxious;   /* JEOPARDY was told in it, and SAFE not yet. */
-    bool unheard;   /* The term ended before its WON was told: nothing was started. */
-    bool regressed; /* That the store went back was told, and there was no term since. */
+    bool leader_mine; /* The record that was told last is of our own grant. */
+    bool heard;       /* WON of the present term was told. */
+    bool anxious;     /* JEOPARDY was told in it, and SAFE not yet. */
+    bool unheard;     /* The term ended before its WON was told: nothing was started. */
+    bool regressed;   /* That the store went back was told, and there was no term since. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;
     bool raising;  /* A thread is at its fences. */

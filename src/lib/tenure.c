@@ -520,6 +520,14 @@ bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding)
     return bound;
 }
 
+bool tn_lib_leader_is_mine(const struct tenure_election *election)
+{
+    tn_driver_lock(&election->tenure->driver);
+    bool mine = election->leader_mine;
+    tn_driver_unlock(&election->tenure->driver);
+    return mine;
+}
+
 int tenure_fd(const struct tenure *tenure)
 {
     return tn_lib_alive(tenure) && tenure->own_loop ? tenure->watch : -1;

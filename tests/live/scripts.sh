@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts.sh - acquire, renew, release, status, list and watch on the engines: each step is another
-# process, and only the secret proves whose lease it is.
+# scripts.sh - acquire, renew, release, revoke, status, list and watch on the engines: each step is
+# another process, and only the secret proves whose lease it is.
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/etcd.lib"
 . "$(dirname "$0")/postgres.inc"
@@ -110,10 +110,35 @@ primitives() {
     t_run "$tenure" renew s/dead --token "$token"
     failed 80 "is over"
 
+    t_case "$1: a lease that is revoked says so until its holder has given it back"
+    take s/taken --id me --ttl 20s
+    t_run "$tenure" revoke s/taken --token $((token + 1))
+    failed 80 "s/taken: token $((token + 1)) is not current, $token is"
+    t_run "$tenure" revoke s/none
+    failed 80 "s/none: nobody"
+    t_run "$tenure" status --json s/taken
+    t_refute "not yet: $(cat "$t_out")" grep -q revoked "$t_out"
+    t_run "$tenure" revoke s/taken --json
+    t_check "revoked: $(cat "$t_err")" grep -qx \
+        "{\"revoked\":true,\"name\":\"s/taken\",\"holder\":\"me\",\"token\":$token}" "$t_out"
+    t_run "$tenure" revoke s/taken
+    t_ends 0
+    t_run "$tenure" status --json s/taken
+    t_check "status: $(cat "$t_out")" grep -q \
+        "\"state\":\"held\",\"holder\":\"me\",\"token\":$token,.*,\"revoked\":true}" "$t_out"
+    t_run "$tenure" list 's/*' --held
+    t_check "list: $(cat "$t_out")" grep -Eq "^s/taken +revoked +me +$token " "$t_out"
+    t_run "$tenure" acquire s/taken
+    failed 75 "s/taken is held by 'me'"
+    t_run "$tenure" release s/taken --token "$token"
+    t_ends 0
+    t_run "$tenure" status --json s/taken
+    t_refute "no more: $(cat "$t_out")" grep -q revoked "$t_out"
+
     t_case "$1: list, and watch of all names"
     t_run "$tenure" list s/
     t_check "sorted: $(cat "$t_out")" \
-        [ "$(cut -d: -f1 "$t_out" | tr '\n' ' ')" = "s/dead s/job s/wake " ]
+        [ "$(cut -d' ' -f1 "$t_out" | tr '\n' ' ')" = "NAME s/dead s/job s/taken s/wake " ]
     "$tenure" watch --json >"$t_dir/watched" 2>"$t_dir/watched.err" &
     watcher=$!
     t_check "sees what is there" until_true 20 has "$t_dir/watched" '"leader","name":"s/dead"'
@@ -173,6 +198,21 @@ if pg_find && pg_init && pg_start; then
     pg_queued() { [ "$(pg_sql postgres "SELECT count(*) FROM tenure.waiter")" -eq 1 ]; }
     is_queued=pg_queued
     primitives postgres
+
+    t_case "postgres: run --skip-if-held watches a holder long enough to tell whether it is dead"
+    take s/cron --ttl 2s
+    t_run "$tenure" run --skip-if-held --conflict-exit 75 --ttl 2s s/cron -- echo ran
+    t_ends 0
+    t_prints ran
+    "$tenure" run --ttl 2s s/cron -- sleep 60 2>/dev/null &
+    leader=$!
+    candidates="$candidates $leader"
+    t_check "led again" until_true 20 eval "! is_free s/cron"
+    t_run "$tenure" run --skip-if-held --conflict-exit 75 --ttl 2s s/cron -- echo ran
+    t_ends 75
+    t_refute "nothing ran" [ -s "$t_out" ]
+    kill -TERM $leader
+    wait $leader
     t_case "postgres: what was released leaves no session behind"
     before=$(pg_sql postgres "SELECT count(*) FROM tenure.session")
     take s/tidy
