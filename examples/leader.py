@@ -17,7 +17,7 @@ DRAINED_ON_RETURN = 1
 
 
 class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("text", ctypes.c_char * 200)]
+    _fields_ = [("code", ctypes.c_int), ("text", ctypes.c_char * 400)]
 
 
 class Event(ctypes.Structure):
