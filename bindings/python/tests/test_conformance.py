@@ -91,9 +91,11 @@ def test_stopped_anywhere(url, database):
         threading.Timer(3 * ttl, os.kill, (worker.pid, signal.SIGCONT)).start()
         connection = sqlite3.connect(database, timeout=30)
         with tenure.open(url, ttl=ttl) as t, t.lead("report", fences=[fence], wait=60) as term:
-            while time.monotonic() < end + ttl / 2:
-                with fence.transaction(connection, term.token):
+            written = 0
+            while written == 0 or time.monotonic() < end + ttl / 2:
+                with fence.transaction(connection, term.number):
                     connection.execute("INSERT INTO work (token) VALUES (?)", (term.number,))
+                written += 1
             assert term.number > old
         connection.close()
         told = json.loads(worker.stdout.readline())
