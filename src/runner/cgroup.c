@@ -82,6 +82,16 @@ size_t tn_cgroup_fds(const struct tn_cgroup *group, int *ret_fds)
     return TN_CGROUP_FDS;
 }
 
+pid_t tn_cgroup_fork(const struct tn_cgroup *group, bool *ret_inside)
+{
+    pid_t pid = -1;
+
+    if (group != NULL && (group->kind == TN_CGROUP_KILL || group->kind == TN_CGROUP_FREEZE))
+        pid = tn_fork_into(group->dir);
+    *ret_inside = pid >= 0;
+    return pid >= 0 ? pid : tn_fork();
+}
+
 int tn_cgroup_enter(const struct tn_cgroup *group)
 {
     if (group->kind == TN_CGROUP_NONE)
@@ -251,10 +261,11 @@ static int open_in(int dir, const char *name, int flags)
 static bool can_enter(const struct tn_cgroup *group)
 {
     int status = 0;
-    pid_t pid = tn_fork();
+    bool inside;
+    pid_t pid = tn_cgroup_fork(group, &inside);
 
     if (pid == 0)
-        _exit(tn_cgroup_enter(group) == 0 ? 0 : errno);
+        _exit(inside || tn_cgroup_enter(group) == 0 ? 0 : errno);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (pid > 0 && WIFEXITED(status))

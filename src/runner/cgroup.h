@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "tenure/error.h"
 #include "tenure/time.h"
@@ -53,6 +54,10 @@ TENURE_MUST_USE int tn_cgroup_make(struct tn_cgroup *ret_group, enum tn_cgroup_k
 
 /* Write the descriptors to @ret_fds, TN_CGROUP_FDS of them at most; returns how many. */
 size_t tn_cgroup_fds(const struct tn_cgroup *group, int *ret_fds);
+
+/* Fork, with the child in the group if *@ret_inside; otherwise it has to enter. @group may be NULL,
+ * or none. */
+pid_t tn_cgroup_fork(const struct tn_cgroup *group, bool *ret_inside);
 
 /* This process enters the group. 0, or -1 with errno. */
 int tn_cgroup_enter(const struct tn_cgroup *group);

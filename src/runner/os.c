@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,21 @@ pid_t tn_fork(void)
     return (pid_t)syscall(SYS_clone, 0UL, (unsigned long)SIGCHLD, 0UL, 0UL, 0UL);
 #else
     return (pid_t)syscall(SYS_clone, (unsigned long)SIGCHLD, 0UL, 0UL, 0UL, 0UL);
+#endif
+}
+
+pid_t tn_fork_into(int cgroup)
+{
+#if defined(SYS_clone3) && defined(CLONE_INTO_CGROUP)
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+                               .exit_signal = SIGCHLD,
+                               .cgroup = (unsigned)cgroup };
+
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+#else
+    (void)cgroup;
+    errno = ENOSYS;
+    return -1;
 #endif
 }
 

@@ -23,6 +23,10 @@ int tn_pidfd_signal(int pidfd, int signo);
  * know descriptors by numbers that the guardian has closed long since and used again: libuv's
  * would close the pipe that tells of a failed exec. */
 pid_t tn_fork(void);
+/* The same, with the child in the cgroup (v2) whose directory @cgroup is from its beginning. A
+ * process that moves there later waits until every processor has passed a quiet point: hundreds of
+ * milliseconds on a busy machine. -1 with errno where the kernel does not have it (before 5.7). */
+pid_t tn_fork_into(int cgroup);
 
 /* The same descriptor or a copy that is not 0, 1 or 2: a caller without standard streams must not
  * hand our socket to the command as its input. Closes @fd when it copies; -1 with errno. */

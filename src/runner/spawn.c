@@ -199,7 +199,7 @@ static int join_group(const struct tn_spawn *spawn, int go)
 /* In the child. Its descriptors are the standard streams and ones that close on exec: the guardian
  * has closed all others long since. */
 static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardian, int status_fd,
-                                     int go)
+                                     int go, bool inside)
 {
     sigset_t none;
     int error = 0;
@@ -210,7 +210,7 @@ static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardia
         _exit(126);
     tn_signals_default(&spawn->ignored);
     if (join_group(spawn, go) != 0 ||
-        (spawn->cgroup != NULL && tn_cgroup_enter(spawn->cgroup) != 0) ||
+        (spawn->cgroup != NULL && !inside && tn_cgroup_enter(spawn->cgroup) != 0) ||
         (spawn->pidns && tn_pidns_mount_proc() != 0))
         error = errno;
     (void)sigemptyset(&none);
@@ -246,12 +246,13 @@ pid_t tn_spawn_run(const struct tn_spawn *spawn, int *ret_status_fd)
     int ends[2] = { -1, -1 };
     int go[2] = { -1, -1 };
     pid_t pid = -1;
+    bool inside = false;
 
     if (open_pipe(ends, O_NONBLOCK) && open_pipe(go, 0))
-        pid = tn_fork();
+        pid = tn_cgroup_fork(spawn->cgroup, &inside);
     if (pid == 0) {
         close_fd(&go[1]);
-        become_command(spawn, guardian, ends[1], go[0]);
+        become_command(spawn, guardian, ends[1], go[0], inside);
     }
     int error = errno;
     if (pid > 0 && spawn->pidns && setpgid(pid, spawn->group) == 0)

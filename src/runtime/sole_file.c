@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #define STATX_ATTR_MOUNT_ROOT 0x00002000
 #endif
 
-enum { TRIES = 100 };
+enum { TRIES = 2000 };
 
 static int fail(int error, const char **ret_why)
 {
@@ -150,9 +151,13 @@ int tn_sole_file(const char *path, struct stat *ret_st, const char **ret_why)
     struct statx stx = { .stx_nlink = 0 };
     int error = 0;
 
-    /* Without any name: it was replaced between the kernel's finding it and its looking at it. */
-    for (int tries = 0; tries < TRIES && error == 0 && stx.stx_nlink == 0; tries++)
+    /* Without any name: it is being replaced. The process that does so may have to wait for the
+     * processor in the middle of it. */
+    for (int tries = 0; tries < TRIES && error == 0 && stx.stx_nlink == 0; tries++) {
+        if (tries > 0)
+            (void)poll(NULL, 0, 1);
         error = look_at(path, &stx);
+    }
     if (error == 0 && stx.stx_nlink == 0)
         error = EAGAIN;
     if (error != 0)
