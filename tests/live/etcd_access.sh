@@ -49,7 +49,7 @@ bob=$elect_pid
 t_check "sees the leader" until_true 10 has "$t_dir/b" '"leader".*"holder":"ada"'
 kill -TERM "$ada"
 t_check "released" until_true 5 has "$t_dir/a" '"lost".*"released"'
-t_check "takes over" until_true 5 has "$t_dir/b" '"won"'
+t_check "takes over" until_true 15 has "$t_dir/b" '"won"'
 kill -TERM "$bob"
 wait "$ada" "$bob"
 unset TENURE_ETCD_USER TENURE_ETCD_PASSWORD
