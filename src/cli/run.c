@@ -547,8 +547,12 @@ static int read_contain(struct run *run)
     char buf[TN_CLI_LINE_MAX];
     struct tn_text text;
 
-    if (run->contain_word == NULL)
+    if (run->contain_word == NULL) {
+        int rc = tn_contain_check(TN_CONTAIN_CGROUP, why, sizeof why);
+        (void)
+            rc; /* The answer is remembered; to ask takes time, and while leading there is none. */
         return -1;
+    }
     tn_text_init(&text, buf, sizeof buf);
     tn_cli_quote(&text, run->contain_word);
     if (tn_contain_parse(run->contain_word, &run->contain) < 0)

@@ -260,8 +260,12 @@ static int open_in(int dir, const char *name, int flags)
  * kernel's, and asking it is the only sure way. */
 static bool can_enter(const struct tn_cgroup *group)
 {
+    static enum tn_cgroup_kind known; /* Asked once: a fork of a large process takes its time. */
     int status = 0;
     bool inside;
+
+    if (known == group->kind)
+        return true;
     pid_t pid = tn_cgroup_fork(group, &inside);
 
     if (pid == 0)
@@ -270,7 +274,10 @@ static bool can_enter(const struct tn_cgroup *group)
         ;
     if (pid > 0 && WIFEXITED(status))
         errno = WEXITSTATUS(status);
-    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    bool entered = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (entered)
+        known = group->kind;
+    return entered;
 }
 
 static bool open_files(struct tn_cgroup *group, bool v1, enum tn_cgroup_kind only)
