@@ -1,8 +1,9 @@
 /* run.c - random runs of `tenure run` on one store: candidates are stopped, killed and asked to go.
  *
- * usage: run [--at-once N] [--plant] [--contain HOW] [--comets] [--load N] [--user] [RUNS [SEED]]
+ * usage: run [--at-once N] [--faults N] [--plant] [--contain HOW] [--comets] [--load N] [--user]
+ *            [RUNS [SEED]]
  *
- * 200 runs by default; the seed is printed.
+ * 200 runs by default, of at most six faults; the seed is printed.
  *
  * A run draws a TTL, two to four candidates, the command of each, and a few faults one after
  * another; run I of seed S is run 0 of seed S + I, so `run 1 SEED` plays one again. The commands
@@ -115,12 +116,12 @@ static const char *const comet_actors[] = {
 enum { COMET_ACTORS = sizeof comet_actors / sizeof comet_actors[0], CHAINS_MAX = 60 };
 
 struct settings {
-    uint64_t runs, seed, at_once, load;
+    uint64_t runs, seed, at_once, faults, load;
     const char *contain; /* NULL: as it comes. */
     bool planted, comets, user;
 };
 
-static struct settings settings = { .runs = 200, .at_once = 0 };
+static struct settings settings = { .runs = 200, .at_once = 0, .faults = FAULTS };
 
 struct step {
     enum fault fault;
@@ -200,7 +201,7 @@ static void draw(struct script *script, uint64_t seed)
     (void)tn_plan_judge(&script->plan, &answer);
     script->valid_for = answer.valid_for;
     script->seats = (unsigned)tn_prng_range(&prng, 2, SEATS);
-    script->steps = (unsigned)tn_prng_range(&prng, 1, FAULTS);
+    script->steps = (unsigned)tn_prng_range(&prng, 1, (int64_t)settings.faults);
     for (unsigned i = 0; i < FAULTS; i++) {
         script->step[i].fault = (enum fault)tn_prng_below(&prng, FAULT_COUNT);
         script->step[i].delay = tn_prng_range(&prng, 0, ttl / 2);
@@ -256,6 +257,7 @@ static void spawn(struct world *world, unsigned seat)
         int err = open(world->err, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
         (void)setpgid(0, 0);
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* Nothing runs on when these runs are ended. */
         (void)setenv(ACTS_CANDIDATE, text, 1);
         if (err >= 0)
             (void)dup2(err, 2);
@@ -790,6 +792,7 @@ static unsigned run_all(struct report *reports)
         pids[i] = fork();
         TN_ASSERT(pids[i] >= 0);
         if (pids[i] == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
             run(settings.seed + i, settings.planted, &reports[i]);
             (void)fflush(stdout);
             _exit(0);
@@ -831,9 +834,10 @@ static bool read_settings(int argc, char **argv)
 
     for (; at < argc && argv[at][0] == '-'; at++) {
         const char *word = argv[at];
-        uint64_t *number = strcmp(word, "--at-once") == 0 ? &settings.at_once
-                           : strcmp(word, "--load") == 0  ? &settings.load
-                                                          : NULL;
+        uint64_t *number = strcmp(word, "--at-once") == 0  ? &settings.at_once
+                           : strcmp(word, "--faults") == 0 ? &settings.faults
+                           : strcmp(word, "--load") == 0   ? &settings.load
+                                                           : NULL;
 
         if (strcmp(word, "--plant") == 0)
             settings.planted = true;
@@ -851,7 +855,8 @@ static bool read_settings(int argc, char **argv)
     if ((at < argc && tn_u64_parse(argv[at], &settings.runs) != 0) ||
         (at + 1 < argc && tn_u64_parse(argv[at + 1], &settings.seed) != 0))
         return false;
-    return argc - at <= 2 && settings.runs > 0 && settings.at_once > 0;
+    return argc - at <= 2 && settings.runs > 0 && settings.at_once > 0 && settings.faults > 0 &&
+           settings.faults <= FAULTS;
 }
 
 /* --- What the runs stand on ------------------------------------------------------------------- */
@@ -935,6 +940,7 @@ static int run_and_clean(int (*all)(void))
             (void)fflush(stdout);
             _exit(EXIT_SUCCESS);
         }
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         int rc = all();
         (void)fflush(stdout);
         _exit(rc);
@@ -975,8 +981,8 @@ int main(int argc, char **argv)
     settings.seed = (uint64_t)tn_boottime() % 1000000;
     settings.at_once = RUNS_AT_ONCE;
     if (!read_settings(argc, argv)) {
-        (void)fprintf(stderr, "usage: run [--at-once N] [--plant] [--contain HOW] [--comets] "
-                              "[--load N] [--user] [RUNS [SEED]]\n");
+        (void)fprintf(stderr, "usage: run [--at-once N] [--faults N] [--plant] [--contain HOW] "
+                              "[--comets] [--load N] [--user] [RUNS [SEED]]\n");
         return 64;
     }
     printf("%" PRIu64 " runs, seed %" PRIu64 "\n", settings.runs, settings.seed);
