@@ -112,7 +112,7 @@ kill -TERM "$a"
 t_check "b acts" until_true 30 acts b
 wait "$a"
 t_check "128 + 15" [ $? -eq 143 ]
-t_check "never both" no_overlap
+t_promise "never both" no_overlap
 
 new_case "supervisor killed: its command goes too, and the next leads after the TTL"
 candidate a --ttl 2s job -- "$worker" stubborn
@@ -121,7 +121,7 @@ t_check "a acts" until_true 30 acts a
 candidate b --ttl 2s job -- "$worker"
 kill -KILL "$a"
 t_check "b acts" until_true 30 acts b
-t_check "never both" no_overlap
+t_promise "never both" no_overlap
 
 new_case "supervisor stopped: its command is gone by the deadline, the woken one waits again"
 candidate a --ttl 2s job -- "$worker" stubborn
@@ -135,7 +135,7 @@ kill -CONT "$a"
 t_check "a says that it lost" until_true 30 grep -q "leadership lost: expired" "$t_dir/err.a"
 kill -TERM "$b"
 t_check "a leads again" until_true 5 leads a job
-t_check "never both" no_overlap
+t_promise "never both" no_overlap
 
 new_case "--once: 79 when the term was lost"
 candidate a --ttl 1s --once job -- "$worker"
@@ -170,7 +170,7 @@ t_check "a acts" until_true 30 acts a
 candidate b --ttl 5s job -- "$worker"
 kill -TERM "$a"
 t_check "b acts" until_true 30 acts b
-t_check "never both" no_overlap
+t_promise "never both" no_overlap
 
 new_case "--wait: 75 when another holds it, and nothing is left behind"
 candidate a --ttl 30s job -- "$worker"
@@ -187,7 +187,7 @@ t_check "acts" until_true 30 acts a
 candidate a --ttl 2s job -- "$worker"
 kill -KILL "$first"
 t_check "the second one acts" until_true 30 grep -q ' 2 a$' "$log"
-t_check "never both" no_overlap
+t_promise "never both" no_overlap
 
 new_case "bad input: 64, one line, and no file"
 t_bad "the name of the lease is missing" "$tenure" run

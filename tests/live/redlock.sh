@@ -159,7 +159,7 @@ for n in 1 2 3; do
 done
 hurt_at=$(now_ms)
 until_ms $((hurt_at + 4200))
-t_check "nobody acts beyond the TTL: $(($(acted_at job) - hurt_at)) ms" \
+t_promise "nobody acts beyond the TTL: $(($(acted_at job) - hurt_at)) ms" \
     [ "$(acted_at job)" -le $((hurt_at + 4000)) ]
 t_run timeout 40 "$tenure" run --store "$five" --ttl 3s --wait 1s other -- true
 t_check "69, not $t_status" [ "$t_status" -eq 69 ]
@@ -169,7 +169,7 @@ for n in 1 2 3; do
 done
 until_acted job "$kept"
 end_all
-t_check "one after the other" apart job
+t_promise "one after the other" apart job
 
 t_case "tokens rise, whichever majority it is, and whoever is emptied between two terms"
 last=0
@@ -212,6 +212,6 @@ for pid in $crowd; do
 done
 took=$(($(now_ms) - asked))
 t_check "ten terms" [ "$(cut -d ' ' -f 1 "$t_dir/crowd.acts" | sort -u | wc -l)" -eq 10 ]
-t_check "one after the other" apart crowd
+t_promise "one after the other" apart crowd
 t_check "in $took ms" [ $took -lt 30000 ]
 t_done

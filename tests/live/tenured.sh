@@ -87,7 +87,7 @@ t_check "bob waits" until_true 20 one_waits
 killed_at=$(now_ms)
 kill -KILL "$ada"
 until_acted guarded "$first"
-t_check "one after the other" apart guarded
+t_promise "one after the other" apart guarded
 last=$(grep "^$first " "$t_dir/guarded.acts" | tail -n 1 | cut -d ' ' -f 2)
 t_check "the command had its grace: $((last / 1000000 - killed_at)) ms" \
     [ $((last / 1000000 - killed_at)) -ge 1500 ]
@@ -108,7 +108,7 @@ dan=$stubborn
 until_acted guarded "$token"
 kill -KILL "$(pgrep -P "$dan")"
 until_acted guarded "$token"
-t_check "one after the other" apart guarded
+t_promise "one after the other" apart guarded
 end_all
 
 t_case "a lease of acquire belongs to no process"

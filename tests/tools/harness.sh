@@ -99,6 +99,41 @@ t_check "summary" last_line_is "5 passed, 8 failed, 0 skipped"
 t_run "$run" -b "$TENURE_BUILD" -j 0 "$t_dir/good.sh"
 t_check "no jobs at all is bad usage" [ "$t_status" -eq 64 ]
 
+t_case "run: with -j, a script that failed has a second try by itself, and that counts"
+suite late <<END
+. "\$TENURE_ROOT/tests/harness/lib.sh"
+t_case "in time, the second time"
+t_check "it has been here before" [ -e "$t_dir/late.here" ]
+touch "$t_dir/late.here"
+t_done
+END
+t_run "$run" -b "$TENURE_BUILD" -j 2 "$t_dir/late.sh" "$t_dir/good.sh"
+t_check "status" [ "$t_status" -eq 0 ]
+t_check "it is told" says "once more, by itself: late.sh"
+t_check "summary" last_line_is "2 passed, 0 failed, 0 skipped"
+rm "$t_dir/late.here"
+t_run "$run" -b "$TENURE_BUILD" "$t_dir/late.sh"
+t_check "by itself from the start: no" [ "$t_status" -eq 1 ]
+
+t_case "run: what fails twice has failed, and a broken promise at once"
+suite never <<'END'
+. "$TENURE_ROOT/tests/harness/lib.sh"
+t_case "never"
+t_check "false" false
+t_done
+END
+suite broken <<END
+. "\$TENURE_ROOT/tests/harness/lib.sh"
+t_case "kept, the second time"
+t_promise "it has been here before" [ -e "$t_dir/broken.here" ]
+touch "$t_dir/broken.here"
+t_done
+END
+t_run "$run" -b "$TENURE_BUILD" -j 2 "$t_dir/never.sh" "$t_dir/broken.sh"
+t_check "status" [ "$t_status" -eq 1 ]
+t_refute "no second try" says "once more, by itself: broken.sh"
+t_check "summary" last_line_is "0 passed, 2 failed, 0 skipped"
+
 t_case "run: a skip is loud, and fails when CI=true"
 t_run env CI= "$run" -b "$TENURE_BUILD" "$fixtures/skipping"
 t_check "status on a desk" [ "$t_status" -eq 0 ]
