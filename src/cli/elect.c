@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "cli/campaign.h"
 #include "cli/events.h"
+#include "cli/sidecar.h"
 
 static const char about[] =
     "Campaigns for NAME and prints what happens, one JSON object per line. To lead is up to who\n"
@@ -34,6 +35,8 @@ static const char after[] =
 struct elect {
     struct tn_campaign campaign;
     struct tenure_election *election;
+    struct tn_sidecar sidecar;
+    const char *http_address;
     const char *name;
     bool once;
     bool json; /* Accepted and without meaning: it is always JSON. */
@@ -55,6 +58,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
 
     (void)election;
     elect->campaign.answered = true;
+    tn_sidecar_hear(&elect->sidecar, event);
     if (!tn_cli_event_print(elect->name, elect->campaign.label, event))
         elect->status = TN_EXIT_IO;
     if (event->kind == TENURE_WON) {
@@ -89,7 +93,11 @@ static tenure_ns give_up_at(const struct elect *elect)
 static int loop(struct elect *elect)
 {
     while (elect->status < 0) {
-        tn_campaign_poll(&elect->campaign, NULL, 0, give_up_at(elect));
+        int fd = tn_http_fd(elect->sidecar.http);
+        tenure_ns at = tn_http_wake_at(elect->sidecar.http);
+        tenure_ns end = give_up_at(elect);
+        tn_campaign_poll(&elect->campaign, &fd, 1, at < end ? at : end);
+        tn_sidecar_run(&elect->sidecar);
         hear_signals(elect);
         if (elect->status < 0 && elect->campaign.unheard)
             elect->status = TN_EXIT_IO;
@@ -126,10 +134,11 @@ static int start_campaign(struct elect *elect)
         .size = sizeof campaign,
         .callback = hear,
         .arg = elect,
-        .flags = TENURE_DRAINED_ON_RETURN | TENURE_TELL_HEALTH,
+        .flags = TENURE_DRAINED_ON_RETURN | TENURE_TELL_HEALTH | TENURE_TELL_RENEWED,
     };
     int rc = tenure_campaign(elect->campaign.tenure, elect->name, &campaign, &elect->election);
 
+    elect->sidecar.election = elect->election;
     return rc < 0 ? tn_cli_store_fail("elect", rc, "") : -1;
 }
 
@@ -140,6 +149,8 @@ int tn_cli_elect(int argc, char **argv)
     struct tn_option options[] = {
         TN_CAMPAIGN_OPTIONS(&words),
         TN_FLAG("once", 0, &elect.once, "exit when the term is lost, instead of waiting"),
+        TN_STRING("http", 0, &elect.http_address, "HOST:PORT", NULL,
+                  "tell programs beside this one: /leader, /follower, /token, /healthz, /metrics"),
         TN_FLAG("json", 0, &elect.json, "as always: one JSON object per line"),
     };
     struct tn_command command = { .verb = "elect",
@@ -155,6 +166,8 @@ int tn_cli_elect(int argc, char **argv)
         status = tn_cli_name(&command, &elect.name);
     if (status < 0)
         status = tn_cli_lines_open("elect", true);
+    if (status < 0)
+        status = tn_sidecar_open(&elect.sidecar, "elect", elect.http_address, &elect.campaign);
     if (status >= 0)
         return status;
     status = tn_campaign_open(&elect.campaign, "elect", elect.name, &words);
@@ -164,5 +177,6 @@ int tn_cli_elect(int argc, char **argv)
         status = start_campaign(&elect);
     if (status < 0)
         status = loop(&elect);
+    tn_sidecar_close(&elect.sidecar);
     return finish(&elect, status);
 }

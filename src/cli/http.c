@@ -1,4 +1,4 @@
-/* http.c - two small pages; http.h has the contract. */
+/* http.c - pages for neighbours; http.h has the contract. */
 #define _GNU_SOURCE
 #include "cli/http.h"
 
@@ -7,11 +7,12 @@
 
 #ifndef TENURE_HTTP
 
-int tn_http_open(const char *verb, const char *address, const struct tn_http_state *state,
+int tn_http_open(const char *verb, const char *address, tn_http_page *page, void *arg,
                  struct tn_http **ret_http)
 {
     (void)address;
-    (void)state;
+    (void)page;
+    (void)arg;
     (void)ret_http;
     return tn_cli_fail(TN_EXIT_USAGE, verb,
                        "--http: not in this build; install libmicrohttpd-dev and build again");
@@ -55,10 +56,12 @@ void tn_http_close(struct tn_http *http)
 /* Neighbours on the same host; more than that is a mistake, or an attack. */
 #define CONNECTIONS_MOST 64u
 #define IDLE_SECONDS 10u
+#define PAGE_MOST 16384
 
 struct tn_http {
     struct MHD_Daemon *daemon;
-    const struct tn_http_state *state;
+    tn_http_page *page;
+    void *arg;
 };
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
@@ -77,23 +80,14 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
     return rc;
 }
 
-static enum MHD_Result answer_leader(struct MHD_Connection *connection, const char *leader)
-{
-    char body[2048];
-    struct tn_text text;
-
-    tn_text_init(&text, body, sizeof body);
-    tn_text_add(&text, "{\"name\":");
-    tn_json_string(&text, leader, strlen(leader));
-    tn_text_add(&text, "}\n");
-    return answer(connection, MHD_HTTP_OK, "application/json", body);
-}
-
 static enum MHD_Result hear(void *arg, struct MHD_Connection *connection, const char *url,
                             const char *method, const char *version, const char *data, size_t *size,
                             void **request)
 {
     const struct tn_http *http = arg;
+    char body[PAGE_MOST];
+    const char *type = "text/plain";
+    struct tn_text text;
     bool reads =
         strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 
@@ -106,13 +100,9 @@ static enum MHD_Result hear(void *arg, struct MHD_Connection *connection, const 
     }
     if (!reads)
         return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", "only GET\n");
-    if (strcmp(url, "/") == 0)
-        return answer_leader(connection, http->state->leader);
-    if (strcmp(url, "/healthz") == 0)
-        return http->state->healthy ? answer(connection, MHD_HTTP_OK, "text/plain", "ok\n")
-                                    : answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain",
-                                             "neither leading nor cleanly following\n");
-    return answer(connection, MHD_HTTP_NOT_FOUND, "text/plain", "there are / and /healthz\n");
+    tn_text_init(&text, body, sizeof body);
+    unsigned status = http->page(http->arg, url, &text, &type);
+    return answer(connection, status, type, body);
 }
 
 /* --- The address ------------------------------------------------------------------------------ */
@@ -187,7 +177,7 @@ int tn_http_listen(const char *verb, const char *option, const char *address, ui
     return -1;
 }
 
-int tn_http_open(const char *verb, const char *address, const struct tn_http_state *state,
+int tn_http_open(const char *verb, const char *address, tn_http_page *page, void *arg,
                  struct tn_http **ret_http)
 {
     int fd = -1;
@@ -197,7 +187,8 @@ int tn_http_open(const char *verb, const char *address, const struct tn_http_sta
         return status;
     struct tn_http *http = calloc(1, sizeof *http);
     if (http != NULL) {
-        http->state = state;
+        http->page = page;
+        http->arg = arg;
         http->daemon =
             MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, hear, http, MHD_OPTION_LISTEN_SOCKET, fd,
                              MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MOST,

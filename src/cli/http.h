@@ -1,34 +1,30 @@
-/* http.h - answers "who leads?" for programs beside us: `tenure run --http ADDR`.
+/* http.h - a small HTTP server for programs beside us, driven from the verb's own loop, no thread.
  *
- *     GET /         200 {"name":"<label of the leader>"}; an empty name while there is none
- *     GET /healthz  200 while leading or cleanly following, otherwise 503
- *
- * Driven from the verb's own loop, no thread. Needs libmicrohttpd; built without it, opening says
- * which package is missing. Threads: one at a time. */
+ * Needs libmicrohttpd; built without it, opening says which package is missing. Threads: one at a
+ * time. */
 #ifndef TN_CLI_HTTP_H
 #define TN_CLI_HTTP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "tenure/time.h"
 
 struct tn_http;
 
-/* What is told; the caller keeps it up to date, it is borrowed. */
-struct tn_http_state {
-    char leader[256];
-    bool healthy;
-};
+/* Write the page at @path. Returns its HTTP status. */
+typedef unsigned tn_http_page(void *arg, const char *path, struct tn_text *body,
+                              const char **ret_type);
 
 /* Listen on @address, as below, for @option of @verb; with @port_least 0, on a free port if it asks
  * for port 0. Returns -1 to go on, or the exit status after one line on stderr. */
 int tn_http_listen(const char *verb, const char *option, const char *address, uint64_t port_least,
                    int *ret_fd);
 
-/* Listen on @address, HOST:PORT or :PORT (then on the loopback alone). @name is the election's.
+/* Listen on @address, HOST:PORT or :PORT (then on the loopback alone), and answer GET with @page.
  * Returns -1 to go on, or the exit status after one line on stderr. */
-int tn_http_open(const char *verb, const char *address, const struct tn_http_state *state,
+int tn_http_open(const char *verb, const char *address, tn_http_page *page, void *arg,
                  struct tn_http **ret_http);
 
 /* Readable when tn_http_run has something to do; -1 for NULL. */

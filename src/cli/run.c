@@ -27,7 +27,7 @@
 #include "base/time.h"
 #include "cli/cron.h"
 #include "cli/events.h"
-#include "cli/http.h"
+#include "cli/sidecar.h"
 #include "lib/private.h"
 #include "receivers/spec.h"
 #include "runner/guardian.h"
@@ -55,7 +55,7 @@ static const char after[] =
     "  tenure run nightly-report -- ./report.sh     on two terminals: one runs, the other waits\n"
     "  tenure run --ttl 5s --once billing -- ./bill --all\n"
     "  tenure run --fence sqlite:orders.db#orders orders -- ./sync\n"
-    "  tenure run --http 127.0.0.1:7422 web -- ./serve   then: curl 127.0.0.1:7422/healthz\n"
+    "  tenure run --http 127.0.0.1:7422 web -- ./serve   then: curl 127.0.0.1:7422/leader\n"
     "  tenure run --wait 10s backup -- sh -c 'rsync ...'\n"
     "  tenure run --skip-if-held --hold 10m --quiet nightly -- ./report.sh     for cron, see "
     "below\n"
@@ -82,8 +82,7 @@ struct run {
     const char *contain_word; /* NULL: auto. */
     enum tn_contain contain;
     const char *http_address;
-    struct tn_http *http; /* NULL: nobody asked for it. */
-    struct tn_http_state http_state;
+    struct tn_sidecar sidecar;
     struct tn_cron cron;
     bool quiet;
     bool once;
@@ -101,8 +100,7 @@ struct run {
     bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
     int status;   /* -1: not known yet. */
     uint64_t token;
-    char leader[TENURE_ID_MAX + 1]; /* As heard last; empty: nobody. */
-    tenure_ns deadline;             /* The last one told to the guardian. */
+    tenure_ns deadline; /* The last one told to the guardian. */
 };
 
 /* One line for each term that is lost, with what the store said last if it did not answer. */
@@ -140,7 +138,6 @@ static void hear_lost(struct run *run, const struct tenure_event *event)
 {
     run->won = false;
     run->holds = false;
-    run->leader[0] = '\0'; /* It was ourselves. */
     run->lost = event->reason != TENURE_REASON_RELEASED;
     if (run->lost)
         tell_lost(run, tenure_reason_text(event->reason));
@@ -180,7 +177,6 @@ static void hear_refused(struct run *run, const struct tenure_event *event)
 
 static void hear_leader(struct run *run, const struct tenure_event *event)
 {
-    (void)snprintf(run->leader, sizeof run->leader, "%s", event->leader);
     run->taken = event->kind == TENURE_LEADER && !tn_lib_leader_is_mine(run->election);
     if (run->cron.skip && !run->cron.patient && run->taken && !run->holds)
         leave(run, tn_cron_skip_status(&run->cron));
@@ -192,6 +188,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
 
     (void)election;
     run->campaign.answered = true;
+    tn_sidecar_hear(&run->sidecar, event);
     if (event->kind == TENURE_WON) {
         run->won = run->holds = true;
         run->campaign.regressed = false;
@@ -422,27 +419,20 @@ static void keep_guardian_informed(struct run *run)
         run->deadline = deadline;
 }
 
-/* For the neighbours. Leading is asked of the library, whose answer is true this instant. */
+/* For the neighbours. */
 static void answer_http(struct run *run)
 {
-    struct tn_http_state *state = &run->http_state;
-    bool leads = tenure_token(run->election) != 0;
-
-    if (run->http == NULL)
-        return;
-    state->healthy = leads || (run->guardian == NULL && !run->leaving &&
-                               tenure_health(run->campaign.tenure, NULL) == 0);
-    (void)snprintf(state->leader, sizeof state->leader, "%s",
-                   leads ? run->campaign.label : run->leader);
-    tn_http_run(run->http);
+    run->sidecar.busy = run->guardian != NULL;
+    run->sidecar.leaving = run->leaving;
+    tn_sidecar_run(&run->sidecar);
 }
 
 static int loop(struct run *run)
 {
     while (!run->leaving || run->guardian != NULL) {
         int fds[] = { run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1,
-                      tn_http_fd(run->http) };
-        tenure_ns at = least(tn_http_wake_at(run->http), run->cron.hold_until);
+                      tn_http_fd(run->sidecar.http) };
+        tenure_ns at = least(tn_http_wake_at(run->sidecar.http), run->cron.hold_until);
         tn_campaign_poll(&run->campaign, fds, 2, least(at, give_up_at(run)));
         answer_http(run);
         hear_signals(run);
@@ -493,7 +483,7 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
         TN_STRING("contain", 0, &run->contain_word, "HOW", "auto",
                   "hold the command's processes by: auto, cgroup, pidns, tree"),
         TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
-                  "answer who leads at / and, for probes, at /healthz"),
+                  "tell programs beside this one: /leader, /follower, /token, /healthz, /metrics"),
     };
     struct tn_command command = { .verb = "run",
                                   .words = "NAME -- CMD [ARG]...",
@@ -588,6 +578,7 @@ static int start_campaign(struct run *run)
     };
 
     int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);
+    run->sidecar.election = run->election;
     return rc < 0 ? tn_cli_store_fail("run", rc, "") : -1;
 }
 
@@ -609,8 +600,8 @@ int tn_cli_run(int argc, char **argv)
     run.service = !has_terminal();
     if (status < 0)
         status = tn_cli_lines_open("run", false);
-    if (status < 0 && run.http_address != NULL)
-        status = tn_http_open("run", run.http_address, &run.http_state, &run.http);
+    if (status < 0)
+        status = tn_sidecar_open(&run.sidecar, "run", run.http_address, &run.campaign);
     if (status >= 0)
         return status;
     words.flags = TN_LIB_SHARED;
@@ -623,7 +614,7 @@ int tn_cli_run(int argc, char **argv)
         status = start_campaign(&run);
     if (status < 0)
         status = loop(&run);
-    tn_http_close(run.http);
+    tn_sidecar_close(&run.sidecar);
     /* A term that was lost is not ours to give back: that is tried, and changes no status. */
     return tn_campaign_close(&run.campaign, run.holds && status != TN_EXIT_LOST, status);
 }
