@@ -1,6 +1,7 @@
 #!/bin/sh
 # proxies.sh - load balancers send requests to the leader: HAProxy by its /leader page, nginx
-# because nobody else listens. Both with the files that examples/ has, through hand-overs and a kill.
+# because nobody else listens. Both with the files that examples/ has, through hand-overs and a
+# kill.
 # TENURE_HANDOVERS: how many (6).
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
