@@ -10,10 +10,11 @@ BEGIN {
     may["src/fence"] = "tenure fence"
     may["src/runtime"] = "tenure base core wire runtime"
     may["src/wire"] = "tenure base wire"
-    may["src/stores"] = "tenure base core wire runtime stores"
+    may["src/net"] = "tenure base wire net"
+    may["src/stores"] = "tenure base core wire runtime net stores"
     may["src/runner"] = "tenure base runtime runner"
     may["src/daemon"] = "tenure base core fence runtime wire daemon"
-    may["src/receivers"] = "tenure base fence runtime wire receivers"
+    may["src/receivers"] = "tenure base fence runtime wire net receivers"
     may["src/lib"] = "tenure base core runtime stores receivers lib"
     may["src/gate"] = "tenure base fence runtime wire receivers gate"
     may["src/cli"] = "tenure base core runtime stores fence receivers gate runner sim lib cli"
@@ -21,8 +22,8 @@ BEGIN {
     may["web"] = "tenure base core fence sim"
     may["bench"] = "tenure base core runtime stores wire tests bench"
     may["examples"] = "tenure"
-    may["tests"] = "tenure base core runtime wire stores fence receivers gate runner sim daemon" \
-                   " lib cli tests"
+    may["tests"] = "tenure base core runtime wire net stores fence receivers gate runner sim" \
+                   " daemon lib cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.
     banned = "(strcpy|strcat|sprintf|vsprintf|atoi|strtok|" \

@@ -13,33 +13,63 @@
 #include "stores/redis/redis.h"
 #include "stores/sqlite.h"
 #include "stores/tenured/tenured.h"
+#ifdef TENURE_CONSUL
+#include "stores/consul/consul.h"
+#endif
+#ifdef TENURE_DYNAMODB
+#include "stores/dynamodb/dynamodb.h"
+#endif
 #ifdef TENURE_ETCD
 #include "stores/etcd/etcd.h"
 #endif
+#ifdef TENURE_KUBERNETES
+#include "stores/kubernetes/kubernetes.h"
+#endif
 #ifdef TENURE_POSTGRES
 #include "stores/postgres/postgres.h"
+#endif
+#ifdef TENURE_S3
+#include "stores/s3/s3.h"
 #endif
 #ifdef TENURE_ZOOKEEPER
 #include "stores/zookeeper/zookeeper.h"
 #endif
 
 static const struct tn_store_ops *const built[] = {
-    &tn_sqlite_store_ops,    &tn_memory_store_ops,     &tn_unix_store_ops,
-    &tn_tenured_store_ops,   &tn_tenureds_store_ops,
+    &tn_sqlite_store_ops,     &tn_memory_store_ops,     &tn_unix_store_ops,
+    &tn_tenured_store_ops,    &tn_tenureds_store_ops,
+#ifdef TENURE_CONSUL
+    &tn_consul_store_ops,     &tn_consuls_store_ops,
+#endif
+#ifdef TENURE_DYNAMODB
+    &tn_dynamodb_store_ops,
+#endif
 #ifdef TENURE_ETCD
-    &tn_etcd_store_ops,      &tn_etcds_store_ops,
+    &tn_etcd_store_ops,       &tn_etcds_store_ops,
+#endif
+#ifdef TENURE_KUBERNETES
+    &tn_kubernetes_store_ops,
 #endif
 #ifdef TENURE_POSTGRES
-    &tn_postgres_store_ops,  &tn_postgresql_store_ops,
+    &tn_postgres_store_ops,   &tn_postgresql_store_ops,
+#endif
+#ifdef TENURE_S3
+    &tn_s3_store_ops,
 #endif
 #ifdef TENURE_ZOOKEEPER
-    &tn_zookeeper_store_ops, &tn_zookeepers_store_ops,
+    &tn_zookeeper_store_ops,  &tn_zookeepers_store_ops,
 #endif
-    &tn_redis_store_ops,     &tn_rediss_store_ops,     &tn_redis_unix_store_ops,
-    &tn_redlock_store_ops,   &tn_redlocks_store_ops,
+    &tn_redis_store_ops,      &tn_rediss_store_ops,     &tn_redis_unix_store_ops,
+    &tn_redlock_store_ops,    &tn_redlocks_store_ops,
 };
 
 enum { BUILT = sizeof built / sizeof built[0] };
+
+#ifdef TENURE_WEB
+#define WITH_CURL NULL /* It is there, but the engine is not. */
+#else
+#define WITH_CURL "libcurl4-openssl-dev"
+#endif
 
 /* Schemes that builds may have, and the packages that each needs when it is built; NULL: they are
  * in the plans, and in no build yet. */
@@ -55,9 +85,19 @@ static const struct {
     { "zookeeper", "libzookeeper-st-dev" },
     { "zookeepers", "libzookeeper-st-dev" },
 #endif
-    { "consul", NULL },
-    { "kubernetes", NULL },
-    { "dynamodb", NULL },
+#ifndef TENURE_CONSUL
+    { "consul", WITH_CURL },
+    { "consuls", WITH_CURL },
+#endif
+#ifndef TENURE_DYNAMODB
+    { "dynamodb", WITH_CURL },
+#endif
+#ifndef TENURE_KUBERNETES
+    { "kubernetes", WITH_CURL },
+#endif
+#ifndef TENURE_S3
+    { "s3", WITH_CURL },
+#endif
 #ifndef TENURE_POSTGRES
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },

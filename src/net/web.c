@@ -1,0 +1,815 @@
+/* web.c - HTTP requests by libcurl's multi interface on a libuv loop; web.h.
+ *
+ * libcurl says which sockets to wait for and until when (watch_socket, set_timer); the loop tells
+ * libcurl what happened (hear_socket, hear_timer), and afterwards the requests that ended are told.
+ * Whatever the caller does - start, cancel, close - only leaves a mark, and turn() carries it out:
+ * libcurl must not be called from its own callbacks, where data() runs. */
+#include "net/web.h"
+
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/assert.h"
+#include "base/duration.h"
+#include "base/time.h"
+
+enum {
+    CONNECT_MS = 10000, /* At most, whatever the request's own timeout is. */
+    DEAD_MS = 15000,    /* A peer that acknowledges nothing for so long is gone. */
+    IDLE_S = 60,        /* A connection unused for longer is not used again. */
+    AUTHORIZATION = 1024,
+};
+
+struct tn_web {
+    uv_loop_t *loop;
+    CURLM *multi;
+    struct tn_web_work *works;
+    struct tn_web_req *failed;     /* There was no memory for their work. */
+    struct tn_web_options options; /* Its texts are the client's own. */
+    uv_timer_t timer;
+    uv_idle_t turn;
+    unsigned handles; /* Of the loop. */
+    bool doubtful;    /* The last request had no answer: kept connections may be dead. */
+    bool closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+struct web_poll {
+    uv_poll_t handle;
+    struct tn_web *web;
+    curl_socket_t socket;
+};
+
+struct tn_web_work {
+    struct tn_web_work *next;
+    struct tn_web *web;
+    struct tn_web_req *req;
+    CURL *easy;
+    struct curl_slist *headers;
+    size_t size;    /* Of the body's memory. */
+    unsigned sends; /* How often the request went out, or was about to. */
+    int fault;      /* Found before it was handed to libcurl; 0: none. */
+    bool added;     /* libcurl has it. */
+    bool cancelled; /* Or the stream's reader had enough. */
+    bool too_long;  /* The body. */
+    bool out_of_memory;
+    bool idempotent;
+    char detail[CURL_ERROR_SIZE];
+    char where[272];
+};
+
+static void turn(uv_idle_t *handle);
+
+static void kick(struct tn_web *web)
+{
+    (void)uv_idle_start(&web->turn, turn);
+}
+
+/* --- Texts ------------------------------------------------------------------------------------ */
+
+void tn_web_escape(struct tn_text *text, const char *bytes, size_t len, const char *keep)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+            (c != '\0' && (strchr("-_.~", c) != NULL || strchr(keep, c) != NULL)))
+            tn_text_add_bytes(text, &bytes[i], 1);
+        else
+            tn_text_addf(text, "%%%02X", c);
+    }
+}
+
+static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
+{
+    char *value = NULL;
+
+    return curl_url_get(url, part, &value, flags) == CURLUE_OK ? value : NULL;
+}
+
+void tn_web_where(struct tn_text *text, const char *url)
+{
+    CURLU *parsed = curl_url();
+    bool good = parsed != NULL && curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK;
+    char *host = good ? url_part(parsed, CURLUPART_HOST, 0) : NULL;
+    char *port = good ? url_part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT) : NULL;
+
+    if (host != NULL && port != NULL) {
+        tn_text_escape(text, host, strlen(host));
+        tn_text_addf(text, ":%s", port);
+    } else {
+        tn_text_add(text, "the server");
+    }
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(parsed);
+}
+
+static bool is_loopback(const char *host)
+{
+    size_t len = strlen(host);
+
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "[::1]") == 0 ||
+           (len > 10 && strcasecmp(host + len - 10, ".localhost") == 0);
+}
+
+/* Why libcurl gave up, behind "host:port: ". */
+static void add_reason(struct tn_text *text, const struct tn_web_work *work, CURLcode code)
+{
+    const char *detail = work->detail[0] != '\0' ? work->detail : curl_easy_strerror(code);
+    char waited[TN_DURATION_TEXT];
+    long os = 0;
+
+    (void)curl_easy_getinfo(work->easy, CURLINFO_OS_ERRNO, &os);
+    tn_duration_format(waited, sizeof waited, work->req->timeout);
+    if (work->too_long) {
+        tn_text_addf(text, "the answer is longer than %zu bytes; is this the right address?",
+                     work->req->body_max);
+    } else if (code == CURLE_COULDNT_RESOLVE_HOST) {
+        tn_text_add(text, "the name cannot be resolved; check the host name and the DNS");
+    } else if (code == CURLE_COULDNT_CONNECT && os != 0) {
+        tn_text_addf(text, "%s; check the address, and that the server runs", strerror((int)os));
+    } else if (code == CURLE_OPERATION_TIMEDOUT && work->sends == 0) {
+        tn_text_add(text, "no connection in time; check the address and the network");
+    } else if (code == CURLE_OPERATION_TIMEDOUT) {
+        tn_text_addf(text, "no answer within %s", waited);
+    } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
+        tn_text_add(text, "its certificate is not trusted; name its CA's file: ");
+        tn_text_add_line(text, detail, strlen(detail));
+    } else if (code == CURLE_SSL_CONNECT_ERROR) {
+        tn_text_add(text, "no TLS connection; does the server speak TLS there? ");
+        tn_text_add_line(text, detail, strlen(detail));
+    } else if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
+               code == CURLE_PARTIAL_FILE || code == CURLE_ABORTED_BY_CALLBACK) {
+        tn_text_add(text, "the connection broke before the answer was complete");
+    } else if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) {
+        tn_text_add(text, "the answer is not HTTP; is this the right port?");
+    } else {
+        tn_text_add_line(text, detail, strlen(detail));
+    }
+}
+
+/* --- The end of a request --------------------------------------------------------------------- */
+
+static void unlink_work(struct tn_web_work *work)
+{
+    struct tn_web_work **link = &work->web->works;
+
+    while (*link != work)
+        link = &(*link)->next;
+    *link = work->next;
+}
+
+static int status_of(const struct tn_web_work *work, CURLcode code)
+{
+    if (work->cancelled || work->web->closing)
+        return TENURE_E_CLOSED;
+    if (work->fault != 0)
+        return work->fault;
+    if (code == CURLE_OK)
+        return 0;
+    return work->sends == 0 ? TENURE_E_UNAVAILABLE : TENURE_E_TIMEOUT;
+}
+
+/* What went wrong, for people; nothing if nothing did. */
+static void explain(struct tn_web_work *work, CURLcode code)
+{
+    struct tn_web_req *req = work->req;
+    struct tn_text text;
+
+    tn_text_init(&text, req->error, sizeof req->error);
+    if (req->status == 0)
+        return;
+    if (req->status == TENURE_E_NOMEM || work->out_of_memory || code == CURLE_OUT_OF_MEMORY) {
+        tn_text_add(&text, "out of memory");
+        return;
+    }
+    tn_text_addf(&text, "%s: ", work->where);
+    if (req->status == TENURE_E_CLOSED)
+        tn_text_add(&text, "the request was cancelled");
+    else if (work->fault != 0)
+        tn_text_add(&text, "the request cannot be signed, or its address is malformed");
+    else
+        add_reason(&text, work, code);
+    tn_text_cut(&text);
+}
+
+static void finish(struct tn_web_work *work, CURLcode code)
+{
+    struct tn_web *web = work->web;
+    struct tn_web_req *req = work->req;
+    long http = 0;
+
+    unlink_work(work);
+    if (work->added)
+        (void)curl_multi_remove_handle(web->multi, work->easy);
+    if (work->easy != NULL)
+        (void)curl_easy_getinfo(work->easy, CURLINFO_RESPONSE_CODE, &http);
+    req->http = (int)http;
+    req->status = status_of(work, code);
+    if (req->status == 0 || req->status == TENURE_E_TIMEOUT)
+        web->doubtful = req->status != 0;
+    explain(work, code);
+    char *body = req->body;
+    req->done(req);
+    if (body != req->none)
+        free(body);
+    curl_easy_cleanup(work->easy);
+    curl_slist_free_all(work->headers);
+    free(work);
+}
+
+/* After every call that lets libcurl work. */
+static void tell_ended(struct tn_web *web)
+{
+    CURLMsg *message;
+    int left = 0;
+
+    while ((message = curl_multi_info_read(web->multi, &left)) != NULL) {
+        struct tn_web_work *work = NULL;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        CURLcode code = message->data.result; /* Gone with the next call. */
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&work);
+        finish(work, code);
+    }
+}
+
+/* --- libcurl and the loop --------------------------------------------------------------------- */
+
+static void hear_timer(uv_timer_t *handle)
+{
+    struct tn_web *web = handle->data;
+    int running;
+
+    (void)curl_multi_socket_action(web->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    tell_ended(web);
+}
+
+static int set_timer(CURLM *multi, long ms, void *arg)
+{
+    struct tn_web *web = arg;
+
+    (void)multi;
+    if (ms < 0)
+        (void)uv_timer_stop(&web->timer);
+    else
+        (void)uv_timer_start(&web->timer, hear_timer, (uint64_t)ms, 0);
+    return 0;
+}
+
+static void hear_socket(uv_poll_t *handle, int status, int events)
+{
+    const struct web_poll *poll = handle->data;
+    struct tn_web *web = poll->web;
+    int what = status < 0 ? CURL_CSELECT_ERR : 0;
+    int running;
+
+    if ((events & UV_READABLE) != 0)
+        what |= CURL_CSELECT_IN;
+    if ((events & UV_WRITABLE) != 0)
+        what |= CURL_CSELECT_OUT;
+    (void)curl_multi_socket_action(web->multi, poll->socket, what, &running);
+    tell_ended(web);
+}
+
+static void gone_if_closed(struct tn_web *web)
+{
+    void (*closed)(void *arg) = web->closed;
+    void *arg = web->closed_arg;
+    const struct tn_web_options *options = &web->options;
+    const char *texts[] = { options->ca_file,   options->cert_file, options->key_file,
+                            options->ca_pem,    options->cert_pem,  options->key_pem,
+                            options->user_agent };
+
+    if (--web->handles > 0)
+        return;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        free((char *)(uintptr_t)texts[i]);
+    free(web);
+    if (closed != NULL)
+        closed(arg);
+}
+
+static void poll_closed(uv_handle_t *handle)
+{
+    struct web_poll *poll = handle->data;
+    struct tn_web *web = poll->web;
+
+    free(poll);
+    gone_if_closed(web);
+}
+
+static struct web_poll *new_poll(struct tn_web *web, curl_socket_t socket)
+{
+    struct web_poll *poll = calloc(1, sizeof *poll);
+
+    if (poll == NULL || uv_poll_init_socket(web->loop, &poll->handle, socket) < 0) {
+        free(poll);
+        return NULL;
+    }
+    poll->handle.data = poll;
+    poll->web = web;
+    poll->socket = socket;
+    web->handles++;
+    (void)curl_multi_assign(web->multi, socket, poll);
+    return poll;
+}
+
+static int watch_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void *of_socket)
+{
+    struct tn_web *web = arg;
+    struct web_poll *poll = of_socket;
+    int events = 0;
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (poll != NULL) {
+            (void)uv_poll_stop(&poll->handle);
+            uv_close((uv_handle_t *)&poll->handle, poll_closed);
+            (void)curl_multi_assign(web->multi, socket, NULL);
+        }
+        return 0;
+    }
+    if (poll == NULL && (poll = new_poll(web, socket)) == NULL)
+        return 0; /* Out of memory: the request times out. */
+    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
+        events |= UV_READABLE;
+    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
+        events |= UV_WRITABLE;
+    (void)uv_poll_start(&poll->handle, events, hear_socket);
+    return 0;
+}
+
+/* --- What libcurl asks in the middle of a request ----------------------------------------------- */
+
+/* Just before the request is written, also when libcurl writes it again because a kept connection
+ * was dead. A write that went out once may have been carried out. */
+static int before_send(void *arg, char *there, char *here, int port, int here_port)
+{
+    struct tn_web_work *work = arg;
+
+    (void)there;
+    (void)here;
+    (void)port;
+    (void)here_port;
+    return ++work->sends == 1 || work->idempotent ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+/* So that a cut connection is noticed, also where only the server would speak. */
+static int tune_socket(void *arg, curl_socket_t socket, curlsocktype purpose)
+{
+    unsigned dead = DEAD_MS;
+
+    (void)arg;
+    (void)purpose;
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof dead);
+    return CURL_SOCKOPT_OK;
+}
+
+static bool collect(struct tn_web_work *work, const char *bytes, size_t len)
+{
+    struct tn_web_req *req = work->req;
+
+    if (len > req->body_max - req->body_len) {
+        work->too_long = true;
+        return false;
+    }
+    if (req->body_len + len + 1 > work->size) {
+        size_t size = 2 * (req->body_len + len + 1);
+        char *body = realloc(req->body != req->none ? req->body : NULL, size);
+        if (body == NULL) {
+            work->out_of_memory = true;
+            return false;
+        }
+        req->body = body;
+        work->size = size;
+    }
+    memcpy(req->body + req->body_len, bytes, len);
+    req->body_len += len;
+    req->body[req->body_len] = '\0';
+    return true;
+}
+
+static size_t hear_body(char *bytes, size_t one, size_t len, void *arg)
+{
+    struct tn_web_work *work = arg;
+    struct tn_web_req *req = work->req;
+    long http = 0;
+
+    (void)one;
+    if (work->cancelled || work->web->closing)
+        return 0;
+    (void)curl_easy_getinfo(work->easy, CURLINFO_RESPONSE_CODE, &http);
+    req->http = (int)http;
+    if (req->data == NULL || http < 200 || http > 299)
+        return collect(work, bytes, len) ? len : 0;
+    if (req->data(req, bytes, len) == 0)
+        return len;
+    work->cancelled = true;
+    return 0;
+}
+
+/* --- Starting --------------------------------------------------------------------------------- */
+
+static void add_header(struct tn_web_work *work, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(work->headers, line);
+
+    if (longer == NULL)
+        work->fault = TENURE_E_NOMEM;
+    else
+        work->headers = longer;
+}
+
+static void add_named(struct tn_web_work *work, const char *name, const char *value)
+{
+    size_t size = strlen(name) + strlen(value) + 3;
+    char *line = malloc(size);
+
+    if (line == NULL) {
+        work->fault = TENURE_E_NOMEM;
+        return;
+    }
+    (void)snprintf(line, size, "%s: %s", name, value);
+    add_header(work, line);
+    free(line);
+}
+
+/* As libcurl would write it. */
+static void add_host(struct tn_text *text, CURLU *url)
+{
+    char *host = url_part(url, CURLUPART_HOST, 0);
+    char *port = url_part(url, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
+
+    tn_text_add(text, host != NULL ? host : "");
+    if (port != NULL)
+        tn_text_addf(text, ":%s", port);
+    curl_free(host);
+    curl_free(port);
+}
+
+/* The wall clock, for a server that refuses old signatures; nothing here is decided by it. */
+static void write_date(char ret_date[TN_AWS_DATE])
+{
+    struct timespec now = { .tv_sec = 0 };
+    struct tm parts;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &parts);
+    (void)strftime(ret_date, TN_AWS_DATE, "%Y%m%dT%H%M%SZ", &parts);
+}
+
+static void sign(struct tn_web_work *work, CURLU *url)
+{
+    const struct tn_web_req *req = work->req;
+    char host[272], date[TN_AWS_DATE], authorization[AUTHORIZATION];
+    char *path = url_part(url, CURLUPART_PATH, 0);
+    char *query = url_part(url, CURLUPART_QUERY, 0);
+    struct tn_text text, host_text;
+    struct tn_aws_headers headers = { .authorization = &text };
+    const struct tn_aws_request request = {
+        .method = req->method,
+        .host = host,
+        .path = path,
+        .query = query,
+        .headers = req->headers,
+        .body = req->send,
+        .body_len = req->send_len,
+        .date = date,
+    };
+
+    tn_text_init(&text, authorization, sizeof authorization);
+    tn_text_init(&host_text, host, sizeof host);
+    add_host(&host_text, url);
+    write_date(date);
+    int rc = path != NULL ? tn_aws_sign(req->aws, &request, &headers) : TENURE_E_NOMEM;
+    if (rc < 0) {
+        work->fault = rc;
+    } else {
+        add_named(work, "Host", host);
+        add_named(work, "X-Amz-Date", date);
+        add_named(work, "X-Amz-Content-Sha256", headers.body_hash);
+        if (req->aws->session_token != NULL && req->aws->session_token[0] != '\0')
+            add_named(work, "X-Amz-Security-Token", req->aws->session_token);
+        add_named(work, "Authorization", authorization);
+    }
+    curl_free(path);
+    curl_free(query);
+}
+
+static void set_address(struct tn_web_work *work)
+{
+    CURLU *url = curl_url();
+    char *host = NULL;
+
+    if (url == NULL)
+        work->fault = TENURE_E_NOMEM;
+    else if (curl_url_set(url, CURLUPART_URL, work->req->url, CURLU_PATH_AS_IS) != CURLUE_OK)
+        work->fault = TENURE_E_INVALID;
+    else
+        host = url_part(url, CURLUPART_HOST, 0);
+    if (host != NULL && is_loopback(host))
+        (void)curl_easy_setopt(work->easy, CURLOPT_NOPROXY, "*");
+    if (work->fault == 0 && work->req->aws != NULL)
+        sign(work, url);
+    curl_free(host);
+    curl_url_cleanup(url);
+}
+
+static void set_pem(CURL *easy, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = { .flags = CURL_BLOB_NOCOPY };
+
+    if (pem == NULL)
+        return;
+    blob.data = (void *)(uintptr_t)pem;
+    blob.len = strlen(pem);
+    (void)curl_easy_setopt(easy, option, &blob);
+}
+
+static void set_tls(CURL *easy, const struct tn_web_options *options)
+{
+    if (options->ca_file != NULL)
+        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
+    if (options->cert_file != NULL)
+        (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, options->cert_file);
+    if (options->key_file != NULL)
+        (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
+    set_pem(easy, CURLOPT_CAINFO_BLOB, options->ca_pem);
+    set_pem(easy, CURLOPT_SSLCERT_BLOB, options->cert_pem);
+    set_pem(easy, CURLOPT_SSLKEY_BLOB, options->key_pem);
+    (void)curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 60L); /* The file may be replaced. */
+}
+
+static void set_callbacks(struct tn_web_work *work)
+{
+    CURL *easy = work->easy;
+
+    (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, work);
+    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, work->detail);
+    (void)curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_send);
+    (void)curl_easy_setopt(easy, CURLOPT_PREREQDATA, work);
+    (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, hear_body);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, work);
+}
+
+static void set_limits(struct tn_web_work *work)
+{
+    CURL *easy = work->easy;
+    long ms = (long)((work->req->timeout + TN_MS(1) - 1) / TN_MS(1));
+
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* Wait for no DNS that was given up. */
+    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ms);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, ms < CONNECT_MS ? ms : CONNECT_MS);
+    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 10L);
+    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
+    (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
+    if (work->web->doubtful)
+        (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+static void set_method(struct tn_web_work *work)
+{
+    const struct tn_web_req *req = work->req;
+
+    work->idempotent = strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
+    if (req->send != NULL) {
+        (void)curl_easy_setopt(work->easy, CURLOPT_POSTFIELDS, (const char *)req->send);
+        (void)curl_easy_setopt(work->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->send_len);
+    } else if (strcmp(req->method, "HEAD") == 0) {
+        (void)curl_easy_setopt(work->easy, CURLOPT_NOBODY, 1L);
+    }
+    (void)curl_easy_setopt(work->easy, CURLOPT_CUSTOMREQUEST, req->method);
+}
+
+static void prepare(struct tn_web_work *work)
+{
+    const struct tn_web_req *req = work->req;
+    const struct tn_web_options *options = &work->web->options;
+    bool typed = false;
+
+    set_callbacks(work);
+    set_limits(work);
+    set_method(work);
+    set_tls(work->easy, options);
+    (void)curl_easy_setopt(work->easy, CURLOPT_USERAGENT,
+                           options->user_agent != NULL ? options->user_agent : "tenure");
+    for (const char *const *each = req->headers; each != NULL && *each != NULL; each++) {
+        typed = typed || strncasecmp(*each, "content-type:", 13) == 0;
+        add_header(work, *each);
+    }
+    add_header(work, "Expect:"); /* It would wait for a second before it sends the body. */
+    if (!typed)
+        add_header(work, "Content-Type:"); /* Not that of an HTML form. */
+    set_address(work);
+    if (curl_easy_setopt(work->easy, CURLOPT_URL, req->url) != CURLE_OK ||
+        curl_easy_setopt(work->easy, CURLOPT_HTTPHEADER, work->headers) != CURLE_OK)
+        work->fault = TENURE_E_NOMEM;
+}
+
+static struct tn_web_work *new_work(struct tn_web *web, struct tn_web_req *req)
+{
+    struct tn_web_work *work = calloc(1, sizeof *work);
+    struct tn_text where;
+
+    if (work == NULL)
+        return NULL;
+    tn_text_init(&where, work->where, sizeof work->where);
+    tn_web_where(&where, req->url);
+    work->web = web;
+    work->req = req;
+    work->next = web->works;
+    web->works = work;
+    return work;
+}
+
+void tn_web_start(struct tn_web *web, struct tn_web_req *req)
+{
+    TN_ASSERT(req->timeout > 0 && req->done != NULL);
+    req->work = new_work(web, req);
+    req->status = 0;
+    req->http = 0;
+    req->none[0] = '\0';
+    req->body = req->none;
+    req->body_len = 0;
+    req->error[0] = '\0';
+    if (req->work == NULL) {
+        req->status = TENURE_E_NOMEM;
+        (void)snprintf(req->error, sizeof req->error, "out of memory");
+        req->next = web->failed;
+        web->failed = req;
+    } else if ((req->work->easy = curl_easy_init()) != NULL) {
+        prepare(req->work);
+    } else {
+        req->work->fault = TENURE_E_NOMEM;
+    }
+    kick(web);
+}
+
+void tn_web_cancel(struct tn_web *web, struct tn_web_req *req)
+{
+    if (req->work != NULL)
+        req->work->cancelled = true;
+    else
+        req->status = TENURE_E_CLOSED;
+    kick(web);
+}
+
+const char *tn_web_header(const struct tn_web_req *req, const char *name)
+{
+    struct curl_header *header = NULL;
+
+    if (req->work == NULL || req->work->easy == NULL ||
+        curl_easy_header(req->work->easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+        return NULL;
+    return header->value;
+}
+
+/* --- The turn of the loop --------------------------------------------------------------------- */
+
+static struct tn_web_work *find_over(const struct tn_web *web)
+{
+    struct tn_web_work *work = web->works;
+
+    while (work != NULL && !work->cancelled && work->fault == 0 && !web->closing)
+        work = work->next;
+    return work;
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    gone_if_closed(handle->data);
+}
+
+static void turn(uv_idle_t *handle)
+{
+    struct tn_web *web = handle->data;
+    struct tn_web_work *work;
+
+    (void)uv_idle_stop(&web->turn);
+    for (work = web->works; work != NULL && !web->closing; work = work->next) {
+        if (work->added || work->cancelled || work->fault != 0)
+            continue;
+        work->added = curl_multi_add_handle(web->multi, work->easy) == CURLM_OK;
+        if (!work->added)
+            work->fault = TENURE_E_NOMEM;
+    }
+    while ((work = find_over(web)) != NULL)
+        finish(work, CURLE_OK);
+    while (web->failed != NULL) {
+        struct tn_web_req *req = web->failed;
+        web->failed = req->next;
+        req->done(req);
+    }
+    if (!web->closing || web->works != NULL || web->failed != NULL || web->multi == NULL)
+        return;
+    (void)curl_multi_cleanup(web->multi);
+    web->multi = NULL;
+    uv_close((uv_handle_t *)&web->timer, handle_closed);
+    uv_close((uv_handle_t *)&web->turn, handle_closed);
+}
+
+/* --- Opening and closing ---------------------------------------------------------------------- */
+
+static int copy_text(const char **text, bool is_file, struct tn_text *reterr)
+{
+    if (*text == NULL || (*text)[0] == '\0') {
+        *text = NULL;
+        return 0;
+    }
+    if (is_file && access(*text, R_OK) < 0) {
+        tn_text_add(reterr, "cannot read '");
+        tn_text_escape(reterr, *text, strlen(*text));
+        tn_text_add(reterr, "', which is to have a certificate or its key");
+        *text = NULL;
+        return TENURE_E_INVALID;
+    }
+    *text = strdup(*text);
+    if (*text == NULL)
+        tn_text_add(reterr, "out of memory");
+    return *text != NULL ? 0 : TENURE_E_NOMEM;
+}
+
+static int copy_options(struct tn_web_options *options, struct tn_text *reterr)
+{
+    const char **texts[] = { &options->ca_file,   &options->cert_file, &options->key_file,
+                             &options->ca_pem,    &options->cert_pem,  &options->key_pem,
+                             &options->user_agent };
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (rc == 0)
+            rc = copy_text(texts[i], i < 3, reterr);
+        else
+            *texts[i] = NULL;
+    }
+    return rc;
+}
+
+static void init_curl(void)
+{
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int tn_web_open(struct uv_loop_s *loop, const struct tn_web_options *options,
+                struct tn_web **ret_web, struct tn_text *reterr)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct tn_web *web = calloc(1, sizeof *web);
+    int rc = TENURE_E_NOMEM;
+
+    (void)pthread_once(&once, init_curl);
+    if (web == NULL || (web->multi = curl_multi_init()) == NULL) {
+        tn_text_add(reterr, "out of memory");
+        free(web);
+        return rc;
+    }
+    web->loop = loop;
+    web->options = *options;
+    web->handles = 1;
+    rc = copy_options(&web->options, reterr);
+    if (rc < 0) {
+        (void)curl_multi_cleanup(web->multi);
+        gone_if_closed(web);
+        return rc;
+    }
+    (void)curl_multi_setopt(web->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    (void)curl_multi_setopt(web->multi, CURLMOPT_SOCKETDATA, web);
+    (void)curl_multi_setopt(web->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    (void)curl_multi_setopt(web->multi, CURLMOPT_TIMERDATA, web);
+    (void)uv_timer_init(loop, &web->timer);
+    (void)uv_idle_init(loop, &web->turn);
+    web->timer.data = web;
+    web->turn.data = web;
+    web->handles = 2;
+    *ret_web = web;
+    return 0;
+}
+
+void tn_web_close(struct tn_web *web, void (*closed)(void *arg), void *arg)
+{
+    TN_ASSERT(!web->closing);
+    web->closing = true;
+    web->closed = closed;
+    web->closed_arg = arg;
+    kick(web);
+}
