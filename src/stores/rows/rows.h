@@ -25,7 +25,7 @@
 
 struct tn_rows_store;
 
-/* One read or write under way. Ends by exactly one of the four functions below, inside the call or
+/* One read or write under way. Ends by exactly one of the functions below, inside the call or
  * later. */
 struct tn_rows_io;
 
@@ -63,9 +63,12 @@ struct tn_rows_store {
 };
 
 const char *tn_rows_io_name(const struct tn_rows_io *io);
-/* A read: @version NULL: there is no row. The row and its label are copied. */
+/* A read: @version NULL: there is no row, and @row is NULL or has nothing but the floor that the
+ * next one starts above. The row and its label are copied. */
 void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version);
 void tn_rows_io_failed(struct tn_rows_io *io, const char *why);
+/* A read, or a write that was not carried out: the engine does not let us. */
+void tn_rows_io_denied(struct tn_rows_io *io, const char *why);
 /* A write: @version is the new one if it was WRITTEN, @why is for people if it was not. */
 void tn_rows_io_put(struct tn_rows_io *io, enum tn_rows_outcome outcome, const char *version,
                     const char *why);

@@ -39,6 +39,7 @@ struct rows_claim {
     struct tn_req_list waiting; /* Further requests for the same term. */
     bool untold;                /* The end of its term is still to be told. */
     bool given_back;            /* The session is closed, and this was released or could not be. */
+    bool denied;                /* Why the engine refused last; @error is what it said. */
     char error[sizeof((struct tn_store_req *)0)->error];
 };
 
@@ -59,7 +60,7 @@ struct tn_rows_io {
     struct rows_claim *claim; /* NULL: nobody waits for it any more. */
     uint64_t request;
     enum tn_rows_outcome outcome;
-    bool put, failed;
+    bool put, failed, denied;
     struct tn_row row;
     char version[TN_ROW_VERSION];
     char label[TN_LABEL_MAX + 1];
@@ -444,7 +445,7 @@ static void end_io(struct tn_rows_io *io, const char *version, const char *why)
 void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version)
 {
     TN_ASSERT(!io->put);
-    if (version != NULL) {
+    if (row != NULL) {
         io->row = *row;
         io->row.label = io->label;
         if (io->row.label_len > TN_LABEL_MAX)
@@ -459,6 +460,14 @@ void tn_rows_io_failed(struct tn_rows_io *io, const char *why)
 {
     TN_ASSERT(!io->put);
     io->failed = true;
+    end_io(io, NULL, why);
+}
+
+void tn_rows_io_denied(struct tn_rows_io *io, const char *why)
+{
+    io->failed = true;
+    io->denied = true;
+    io->outcome = TN_ROWS_FAILED;
     end_io(io, NULL, why);
 }
 
@@ -478,6 +487,7 @@ static void pass_on(struct tn_rows_io *io, tenure_ns now)
         return;
     if (io->error[0] != '\0')
         memcpy(claim->error, io->error, sizeof claim->error);
+    claim->denied = io->denied;
     if (io->put)
         tn_rows_put_done(&claim->claim, now, io->request, io->outcome, io->version);
     else if (io->failed)
@@ -527,8 +537,8 @@ static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal g
     if (req == NULL)
         return; /* The session's end. */
     if (answer->failed || stray) {
-        fail_req(store, req, answer->unknown ? TENURE_E_TIMEOUT : TENURE_E_UNAVAILABLE,
-                 claim->error);
+        int known = claim->denied ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
+        fail_req(store, req, answer->unknown ? TENURE_E_TIMEOUT : known, claim->error);
         return;
     }
     req->answer = answer->answer;
@@ -538,6 +548,17 @@ static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal g
     add_answer(store, req);
     if (goal != TN_ROWS_READ && claim->watch->watches > 0)
         claim->watch->poll_at = 0; /* What this process did is news to it, too. */
+}
+
+/* What the engine said about the last row that it did not write. */
+static const char *renewal_error(const struct tn_rows_session *session)
+{
+    for (const struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next) {
+        const struct rows_claim *claim = (const struct rows_claim *)(const void *)each;
+        if (claim->error[0] != '\0')
+            return claim->error;
+    }
+    return "a row could not be written";
 }
 
 static void recipe_renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
@@ -554,7 +575,7 @@ static void recipe_renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
         req->ttl = session->rows.ttl;
         req->held = held;
         if (failed)
-            fail_req(session->store, req, TENURE_E_UNAVAILABLE, "a row could not be written");
+            fail_req(session->store, req, TENURE_E_UNAVAILABLE, renewal_error(session));
         else
             add_answer(session->store, req);
     }
@@ -586,8 +607,11 @@ static void start_next(struct rows_claim *claim)
     if (claim->req != NULL || !tn_rows_is_free(&claim->claim))
         return;
     claim->req = tn_req_take(&claim->waiting);
-    if (claim->req != NULL)
-        tn_rows_start(&claim->claim, now_of(claim->session->store), &claim->req->op);
+    if (claim->req == NULL)
+        return;
+    claim->denied = false; /* What was said about an earlier one. */
+    claim->error[0] = '\0';
+    tn_rows_start(&claim->claim, now_of(claim->session->store), &claim->req->op);
 }
 
 static void ask_claim(struct tn_rows_store *store, struct tn_rows_session *session,
