@@ -91,6 +91,7 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     }
     pick_limits(&prng, &config);
     config.acquire_timeout = tn_prng_range(&prng, config.plan.attempt_timeout, config.plan.ttl);
+    config.mints = config.style == SIM_ROWS && tn_prng_ppm(&prng, TN_PPM / 2);
     *ret_config = config;
 }
 
@@ -191,7 +192,8 @@ static void tell_config(struct sim_world *world)
     const struct sim_config *config = &world->config;
     sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s, %s",
                     (unsigned long long)world->seed, config->nodes, config->names,
-                    styles[config->style], config->fenced ? "fenced" : "no fence");
+                    config->mints ? "rows, minted tokens" : styles[config->style],
+                    config->fenced ? "fenced" : "no fence");
     sim_trace_other(world, "seed", "TTL %lld ms, D %lld ms, renew every %lld ms, rho %u ppm",
                     (long long)(config->plan.ttl / TN_MS(1)),
                     (long long)(bounds(world).valid_for / TN_MS(1)),

@@ -69,7 +69,7 @@ static void fill_row(const struct tn_row *row, uint64_t version, struct sim_even
 
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)version);
     event->held = row->held;
-    event->token = row->token;
+    event->token = tn_row_token(row, text);
     event->beat = tn_row_beat(text);
     event->ttl = row->ttl;
     event->holder = SIM_NOBODY;
@@ -207,6 +207,7 @@ static void open_session(struct sim_world *world, struct sim_node *node,
     tn_rows_init(&client->rows, &row_host, client, &session, ttl, timing.attempt_timeout,
                  world->config.acquire_timeout);
     client->rows.requests = requests;
+    client->rows.mints = world->config.mints;
 }
 
 /* The claim of that term, or one that is not in use; NULL: too many are busy. */
@@ -387,6 +388,34 @@ static bool same_term(const struct sim_waiter *a, const struct sim_waiter *b)
     return a->node == b->node && a->gen == b->gen && a->incarnation == b->incarnation;
 }
 
+/* The token as the store mints it; the recipe's opinion of it is not asked. */
+static uint64_t token_put(const struct sim_world *world, const struct sim_event *event)
+{
+    uint64_t version = world->store.versions + 1;
+
+    if (!event->row.minted)
+        return event->row.token;
+    return version > event->row.floor || TN_PLANT(FLOOR_IGNORED) ? version : event->row.floor + 1;
+}
+
+/* The reply to an acquire was lost, and somebody rewrote the row before its token was in it: the
+ * token that the first write minted was told to nobody, and the term goes on with a later one. */
+static void forgive_untold(struct sim_world *world, uint32_t name, const struct sim_waiter *to,
+                           uint64_t token)
+{
+    struct sim_store *store = &world->store;
+    const struct sim_waiter *holder = &store->holder[name];
+    const struct tn_row *row = &store->rows[name].row;
+
+    if ((row->minted || row->token == token) && same_term(holder, to) &&
+        token > store->granted[name] &&
+        world->nodes[to->node].seats[name].app.token != store->granted[name]) {
+        store->granted[name] = token;
+        if (token > store->highest_token)
+            store->highest_token = token;
+    }
+}
+
 /* The checkers' books: who was granted what (P2), and whose term a release ended (P5). */
 static void check_put(struct sim_world *world, const struct sim_event *event)
 {
@@ -397,9 +426,16 @@ static void check_put(struct sim_world *world, const struct sim_event *event)
                                  .gen = event->gen,
                                  .incarnation = event->incarnation };
 
-    if (event->row.held)
-        sim_check_grant(world, event->name, &to, event->row.token);
-    else if (old->held && !same_term(&from, &sender) && !TN_PLANT(SHARED_IDENTITY))
+    uint64_t token = token_put(world, event);
+
+    if (event->row.held && !same_term(&from, &to) && token <= old->floor)
+        sim_violate(world, "P2", "%s was granted with token %llu, its floor is %llu",
+                    sim_name(event->name), (unsigned long long)token,
+                    (unsigned long long)old->floor);
+    if (event->row.held) {
+        forgive_untold(world, event->name, &to, token);
+        sim_check_grant(world, event->name, &to, token);
+    } else if (old->held && !same_term(&from, &sender) && !TN_PLANT(SHARED_IDENTITY))
         sim_violate(world, "P5", "a release by node %u ended the term of node %u", event->node,
                     from.node);
 }
@@ -478,7 +514,19 @@ void sim_rows_serve(struct sim_world *world, const struct sim_event *event)
 
 /* --- Other hands on the rows ------------------------------------------------------------------ */
 
-/* Somebody rewrites a row without changing anything in it. */
+/* What an operator writes has its token in it. */
+static struct tn_row settled_row(const struct sim_row *row)
+{
+    struct tn_row settled = row->row;
+    char text[TN_ROW_VERSION];
+
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)row->version);
+    settled.token = tn_row_token(&row->row, text);
+    settled.minted = false;
+    return settled;
+}
+
+/* Somebody rewrites a row without changing anything in it, or raises its floor. */
 void sim_rows_touch(struct sim_world *world, uint32_t name)
 {
     struct sim_row *row = &world->store.rows[name];
@@ -486,11 +534,17 @@ void sim_rows_touch(struct sim_world *world, uint32_t name)
     if (row->version == 0)
         return;
     struct tn_row same = row->row;
+    if (world->config.mints && sim_chance(world, TN_PPM / 4)) {
+        same = settled_row(row);
+        same.floor = world->store.versions + 20;
+        sim_fired(world, SIM_FAULT_FLOOR_RAISED);
+    }
     write_row(world, name, &same);
     sim_fired(world, SIM_FAULT_ROW_TOUCHED);
 }
 
-/* A2 is broken: whoever led may go on until its own deadline, and the token starts again. */
+/* A2 is broken: whoever led may go on until its own deadline. The token starts again, unless it is
+ * minted: then only the part above the engine's versions is lost. */
 static void delete_row(struct sim_world *world, uint32_t name)
 {
     struct sim_store *store = &world->store;
@@ -498,14 +552,17 @@ static void delete_row(struct sim_world *world, uint32_t name)
 
     write_row(world, name, &none);
     store->rows[name].version = 0;
-    store->granted[name] = 0;
+    if (!world->config.mints)
+        store->granted[name] = 0;
+    else if (store->granted[name] > store->versions)
+        store->granted[name] = store->versions;
     store->epoch[name]++;
     sim_fired(world, SIM_FAULT_DELETE);
 }
 
 static void revoke(struct sim_world *world, uint32_t name)
 {
-    struct tn_row row = world->store.rows[name].row;
+    struct tn_row row = settled_row(&world->store.rows[name]);
 
     if (!row.held || row.revoked)
         return;
@@ -523,8 +580,8 @@ void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t n
     } else {
         TN_ASSERT(kind == TN_OP_RAISE);
         for (uint32_t i = 0; i < world->config.names; i++) {
-            struct tn_row row = world->store.rows[i].row;
-            row.floor = token;
+            struct tn_row row = settled_row(&world->store.rows[i]);
+            row.floor = token > row.floor ? token : row.floor;
             write_row(world, i, &row);
         }
     }

@@ -58,6 +58,7 @@
     X(FORGET, "name forgotten by the store")                    \
     X(ROW_CONFLICT, "row changed between read and write")       \
     X(ROW_TOUCHED, "row rewritten by somebody else")            \
+    X(FLOOR_RAISED, "floor raised above the engine's versions") \
     X(STALE_READ, "row read from a cache")                      \
     X(LATE_GRANT, "word of a grant held back, then a cut link") \
     X(DUPLICATE_ID, "two candidates with one identity")         \
@@ -96,6 +97,7 @@ struct sim_config {
     tenure_ns fault_every; /* Mean time between two faults. */
     uint32_t lease_limit, session_limit, waiter_limit;
     tenure_ns acquire_timeout; /* SIM_ROWS: of one request of an acquire. */
+    bool mints;                /* SIM_ROWS: versions become tokens. */
     bool twins;                /* The last two candidates carry the same label. */
     bool restores;             /* Backups are taken, and brought back. */
 };

@@ -59,6 +59,9 @@
     X(PUT_BLIND, "put-blind", "P2", "a write without an answer is repeated without a condition")   \
     X(RELEASE_BLIND, "release-blind", "P5", "a release that conflicts overwrites the successor")   \
     X(ROW_REMOVED, "row-removed", "P2", "a release removes the row, and its token with it")        \
+    X(TOKEN_OF_RENEWAL, "token-of-renewal", "P2", "the token is the newest write's version")       \
+    X(TOKEN_RECOUNTED, "token-recounted", "P2", "a deleted row restarts a token that is minted")   \
+    X(FLOOR_IGNORED, "floor-ignored", "P2", "a minted token at or below the floor is granted")     \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \

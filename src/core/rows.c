@@ -36,6 +36,32 @@ uint64_t tn_row_beat(const char *version)
     return beat != 0 ? beat : 1;
 }
 
+/* A version that is no number counts as 0: the token then goes on from the floor. */
+static uint64_t version_number(const char *version)
+{
+    uint64_t number = 0;
+
+    for (const char *at = version; *at != '\0'; at++) {
+        uint64_t digit = (uint64_t)(*at - '0');
+        if (*at < '0' || *at > '9' || number > (UINT64_MAX - digit) / 10)
+            return 0;
+        number = 10 * number + digit;
+    }
+    return number;
+}
+
+uint64_t tn_row_token(const struct tn_row *row, const char *version)
+{
+    uint64_t number;
+
+    if (!row->minted)
+        return row->token;
+    number = version_number(version);
+    if (number > row->floor || TN_PLANT(FLOOR_IGNORED))
+        return number;
+    return row->floor + (row->floor < UINT64_MAX);
+}
+
 void tn_rows_init(struct tn_rows *rows, const struct tn_rows_host *host, void *arg,
                   const struct tn_secret *session_hash, tenure_ns ttl, tenure_ns attempt_timeout,
                   tenure_ns acquire_timeout)
@@ -304,6 +330,12 @@ static void take(struct tn_rows_claim *claim, tenure_ns now)
         return;
     }
     struct tn_row row = held_row(claim, last + 1);
+    if (claim->rows->mints && !(TN_PLANT(TOKEN_RECOUNTED) && claim->version[0] == '\0')) {
+        row.token = 0;
+        row.minted = true;
+        row.floor =
+            last; /* Should the engine's numbers have fallen, the token goes on from here. */
+    }
     put(claim, now, &row);
 }
 
@@ -488,6 +520,22 @@ static void set_version(struct tn_rows_claim *claim, const char *version)
     claim->known = true;
 }
 
+/* From here on the token is in the row, and so in every write after the one that minted it. A
+ * holder knows its token better than a row that somebody has rewritten since. */
+static void settle_token(struct tn_rows_claim *claim)
+{
+    struct tn_row *row = &claim->row;
+
+    if (TN_PLANT(TOKEN_OF_RENEWAL) && claim->rows->mints)
+        row->minted = row->held;
+    if (!row->minted)
+        return;
+    row->token = claim->token != 0 && is_mine(claim) && !TN_PLANT(TOKEN_OF_RENEWAL)
+                     ? claim->token
+                     : tn_row_token(row, claim->version);
+    row->minted = false;
+}
+
 /* Another process's row: its silence begins, goes on, or is over. */
 static void observe(struct tn_rows_claim *claim, tenure_ns now)
 {
@@ -511,6 +559,7 @@ void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
         return;
     claim->row = *row;
     set_version(claim, version);
+    settle_token(claim);
     observe(claim, now);
     judge(claim, now, false);
     claim->row.label = NULL; /* It was lent for this call. */
@@ -566,6 +615,7 @@ void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t reque
     switch (outcome) {
     case TN_ROWS_WRITTEN:
         set_version(claim, version);
+        settle_token(claim);
         claim->covered = claim->sent_in;
         tn_observer_init(&claim->name->observer);
         answer_renewals(claim->rows);

@@ -19,6 +19,8 @@
  * - A release writes a free row and keeps it: the token counts on from there.
  * - A holder that is silent for its own TTL is over, counted by the taker's clock from after the
  *   read that first showed its row as it is (observer.h). No clock is compared with another's.
+ * - The token of a term never changes. Where the engine mints it, it is the version of the write
+ *   that acquired the row, not of a later one; the writes after it carry it in the row.
  *
  * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock;
  * the host's functions are called from within these calls and must not call back. */
@@ -42,6 +44,7 @@ enum {
 struct tn_row {
     bool held;
     bool revoked;             /* Held, and an operator asks for it back. */
+    bool minted;              /* Held, and its token is not in it but follows from the version. */
     uint64_t token;           /* Of the term or, when free, of the last one; 0: there was none. */
     uint64_t floor;           /* No grant at or below it; an operator's, or the engine's. */
     tenure_ns ttl;            /* Of the holder's session. */
@@ -138,6 +141,9 @@ struct tn_rows {
     void *arg;
     struct tn_secret session; /* The hash. */
     tenure_ns ttl;
+    /* The engine's versions are decimal numbers that rise over the whole engine, also over the
+     * deletion of a row: they become the tokens (tn_row_token). */
+    bool mints;
     const char *label;
     uint32_t label_len;
     /* A request without an answer has an unknown outcome after this; one of an ACQUIRE, which no
@@ -199,6 +205,10 @@ tenure_ns tn_rows_wake_at(const struct tn_rows *rows);
  * silence, that it is. Whoever waits may ask for the name then. */
 tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name);
 bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now);
+
+/* The token of a row: the one in it or, when it is minted, its version, and always above its floor.
+ */
+uint64_t tn_row_token(const struct tn_row *row, const char *version);
 
 /* What an observer compares: differs whenever the version does. */
 uint64_t tn_row_beat(const char *version);

@@ -181,9 +181,9 @@ struct bed_store *bed_open(void)
                                  .create = true,
                                  .patience = TN_SEC(5) };
     tn_text_init(&error, text, sizeof text);
-    if (strncmp(url, "rows:", 5) == 0) {
-        ops = &bed_rows_ops;
-        how.rest = url + 5;
+    if (strncmp(url, "rows:", 5) == 0 || strncmp(url, "minted:", 7) == 0) {
+        ops = url[0] == 'r' ? &bed_rows_ops : &bed_minted_ops;
+        how.rest = strchr(url, ':') + 1;
     } else {
         CHECK_EQ_I64(tn_store_find(how.url, &ops, &how.rest, &error), 0);
     }
@@ -591,7 +591,7 @@ bool bed_lacks(const struct tn_store_req *req)
 
 static const char *url_of(unsigned slot)
 {
-    static const char *const urls[BED_URLS] = { "memory:", "sqlite:", "rows:" };
+    static const char *const urls[BED_URLS] = { "memory:", "sqlite:", "rows:", "minted:" };
     const char *given = getenv("TENURE_CONFORMANCE_URL");
 
     if (given != NULL)
@@ -602,17 +602,18 @@ static const char *url_of(unsigned slot)
 /* Whether it is in this process only. */
 static bool is_local(const char *base)
 {
-    return strncmp(base, "memory:", 7) == 0 || strncmp(base, "rows:", 5) == 0;
+    return strncmp(base, "memory:", 7) == 0 || strncmp(base, "rows:", 5) == 0 ||
+           strncmp(base, "minted:", 7) == 0;
 }
 
 void bed_register(struct tn_test *entries, const char *name, bool shared)
 {
-    static char names[256][96];
+    static char names[384][96];
     static unsigned used;
 
     for (unsigned slot = 0; slot < BED_URLS; slot++) {
         const char *base = url_of(slot);
-        if (base == NULL || used == 256 || (shared && is_local(base)))
+        if (base == NULL || used == 384 || (shared && is_local(base)))
             continue;
         (void)snprintf(names[used], sizeof names[used], "%.*s_%s", (int)strcspn(base, ":"), base,
                        name);
@@ -629,7 +630,7 @@ static void make_url(const char *base)
     CHECK(base != NULL);
     folder[0] = '\0';
     (void)snprintf(url, sizeof url, "%s", base);
-    if (strcmp(base, "memory:") == 0 || strcmp(base, "rows:") == 0) {
+    if (is_local(base) && strchr(base, ':')[1] == '\0') {
         (void)snprintf(url, sizeof url, "%sconformance-%u", base, number++);
     } else if (strcmp(base, "sqlite:") == 0) {
         (void)snprintf(folder, sizeof folder, "/tmp/tn-conform-......");

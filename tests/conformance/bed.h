@@ -21,7 +21,7 @@
 tenure_ns bed_bound(void);
 #define BED_BOUND bed_bound()
 
-enum { BED_URLS = 3, BED_NEWS = 64 };
+enum { BED_URLS = 4, BED_NEWS = 64 };
 
 struct bed_news {
     enum tn_notice_kind kind;
@@ -116,31 +116,38 @@ const struct tn_store_ops *bed_planted(const struct tn_store_ops *ops);
 
 /* The engine of rows in memory; rows_engine.c. */
 extern const struct tn_store_ops bed_rows_ops;
+extern const struct tn_store_ops bed_minted_ops; /* Its versions become the tokens. */
 
 /* CONFORMS_SHARED is for stores that several processes can share. */
 #define CONFORMS(name_) CONFORMS_IF(name_, false)
 #define CONFORMS_SHARED(name_) CONFORMS_IF(name_, true)
-#define CONFORMS_IF(name_, shared_)                                                                \
-    static void scenario_##name_(void);                                                            \
-    static void first_##name_(void)                                                                \
-    {                                                                                              \
-        bed_conform(0, scenario_##name_);                                                          \
-    }                                                                                              \
-    static void second_##name_(void)                                                               \
-    {                                                                                              \
-        bed_conform(1, scenario_##name_);                                                          \
-    }                                                                                              \
-    static void third_##name_(void)                                                                \
-    {                                                                                              \
-        bed_conform(2, scenario_##name_);                                                          \
-    }                                                                                              \
-    static struct tn_test entries_##name_[BED_URLS] = { { NULL, __FILE__, first_##name_, NULL },   \
-                                                        { NULL, __FILE__, second_##name_, NULL },  \
-                                                        { NULL, __FILE__, third_##name_, NULL } }; \
-    __attribute__((constructor)) static void register_##name_(void)                                \
-    {                                                                                              \
-        bed_register(entries_##name_, #name_, shared_);                                            \
-    }                                                                                              \
+#define CONFORMS_IF(name_, shared_)                                                               \
+    static void scenario_##name_(void);                                                           \
+    static void first_##name_(void)                                                               \
+    {                                                                                             \
+        bed_conform(0, scenario_##name_);                                                         \
+    }                                                                                             \
+    static void second_##name_(void)                                                              \
+    {                                                                                             \
+        bed_conform(1, scenario_##name_);                                                         \
+    }                                                                                             \
+    static void third_##name_(void)                                                               \
+    {                                                                                             \
+        bed_conform(2, scenario_##name_);                                                         \
+    }                                                                                             \
+    static void fourth_##name_(void)                                                              \
+    {                                                                                             \
+        bed_conform(3, scenario_##name_);                                                         \
+    }                                                                                             \
+    static struct tn_test entries_##name_[BED_URLS] = { { NULL, __FILE__, first_##name_, NULL },  \
+                                                        { NULL, __FILE__, second_##name_, NULL }, \
+                                                        { NULL, __FILE__, third_##name_, NULL },  \
+                                                        { NULL, __FILE__, fourth_##name_,         \
+                                                          NULL } };                               \
+    __attribute__((constructor)) static void register_##name_(void)                               \
+    {                                                                                             \
+        bed_register(entries_##name_, #name_, shared_);                                           \
+    }                                                                                             \
     static void scenario_##name_(void)
 
 #endif

@@ -124,11 +124,15 @@ static void shut(struct tn_rows_store *base)
 }
 
 static const struct tn_rows_engine engine = { .get = get, .put = put, .list = list, .shut = shut };
+static const struct tn_rows_engine minting = {
+    .get = get, .put = put, .list = list, .shut = shut, .mints = true
+};
 
 static int open_rows(const struct tn_store_ops *ops, const struct tn_store_open *how,
                      struct tn_store **ret_store, struct tn_text *reterr)
 {
-    struct memory_rows *store = tn_rows_open(sizeof *store, ops, &engine, how, reterr);
+    const struct tn_rows_engine *kind = ops == &bed_minted_ops ? &minting : &engine;
+    struct memory_rows *store = tn_rows_open(sizeof *store, ops, kind, how, reterr);
 
     if (store == NULL)
         return TENURE_E_NOMEM;
@@ -141,6 +145,15 @@ static int open_rows(const struct tn_store_ops *ops, const struct tn_store_open 
 
 const struct tn_store_ops bed_rows_ops = {
     .scheme = "rows",
+    .caps = TN_STORE_LOCAL | TN_STORE_LINGERS | TN_STORE_PER_NAME,
+    .ttl_min = TN_SEC(1),
+    .ttl_max = TN_SEC(86400),
+    .open = open_rows,
+    TN_ROWS_OPS,
+};
+
+const struct tn_store_ops bed_minted_ops = {
+    .scheme = "minted",
     .caps = TN_STORE_LOCAL | TN_STORE_LINGERS | TN_STORE_PER_NAME,
     .ttl_min = TN_SEC(1),
     .ttl_max = TN_SEC(86400),

@@ -187,6 +187,84 @@ TEST(a_grant_is_above_the_floor)
     CHECK_EQ_U64(engine.row.floor, 40);
 }
 
+static void begin_minting(uint64_t versions)
+{
+    begin();
+    rows.mints = true;
+    engine.versions = (unsigned)versions;
+}
+
+TEST(a_minted_token_is_the_version_of_the_acquiring_write)
+{
+    begin_minting(40);
+    acquire(0);
+    CHECK(engine.row.minted);
+    CHECK_EQ_U64(engine.row.token, 0);
+    CHECK_EQ_U64(claim.token, 41);
+    CHECK_EQ_U64(tn_row_token(&engine.row, engine.version), 41);
+    tn_rows_renew(&rows, TN_SEC(1), 1);
+    answer_put(&claim, TN_SEC(1), TN_ROWS_WRITTEN);
+    CHECK(!engine.row.minted);
+    CHECK_EQ_U64(engine.row.token, 41);
+    CHECK_EQ_U64(tn_row_token(&engine.row, engine.version), 41);
+    ask(TN_SEC(2), TN_OP_RELEASE, 41);
+    answer_put(&claim, TN_SEC(2), TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_RELEASED);
+    CHECK_EQ_U64(engine.row.token, 41);
+}
+
+TEST(a_minted_token_is_above_the_floor_and_the_last_token)
+{
+    struct tn_row row = { .token = 90, .floor = 70 };
+
+    begin_minting(40);
+    write_row(&row);
+    acquire(0);
+    CHECK_EQ_U64(claim.token, 91);
+    CHECK_EQ_U64(engine.row.floor, 90);
+}
+
+TEST(a_row_that_was_deleted_does_not_restart_a_minted_token)
+{
+    struct tn_row none = { .held = false };
+    struct tn_secret next = secret(3);
+
+    begin_minting(40);
+    acquire(0);
+    ask(0, TN_OP_RELEASE, 41);
+    answer_put(&claim, 0, TN_ROWS_WRITTEN);
+    check_told(TN_ANSWER_RELEASED);
+    engine.row = none;
+    engine.version[0] = '\0';
+    tn_rows_remove(&claim);
+    tn_rows_add(&rows, &claim, &name, &next);
+    acquire(0);
+    CHECK_EQ_U64(claim.token, 43);
+}
+
+TEST(a_holder_keeps_its_token_when_somebody_rewrites_its_minted_row)
+{
+    begin_minting(40);
+    acquire(0);
+    write_row(&engine.row);
+    tn_rows_renew(&rows, TN_SEC(1), 1);
+    answer_put(&claim, TN_SEC(1), TN_ROWS_CONFLICT);
+    answer_get(&claim, TN_SEC(1));
+    answer_put(&claim, TN_SEC(1), TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(engine.row.token, 41);
+}
+
+TEST(a_version_that_is_no_number_mints_nothing_below_the_floor)
+{
+    struct tn_row row = { .held = true, .minted = true, .floor = 7 };
+
+    CHECK_EQ_U64(tn_row_token(&row, "8x"), 8);
+    CHECK_EQ_U64(tn_row_token(&row, "99999999999999999999999"), 8);
+    CHECK_EQ_U64(tn_row_token(&row, "18446744073709551615"), UINT64_MAX);
+    row.floor = UINT64_MAX;
+    CHECK_EQ_U64(tn_row_token(&row, "12"), UINT64_MAX);
+}
+
 TEST(there_is_no_grant_beyond_the_last_token)
 {
     struct tn_row row = { .token = UINT64_MAX };

@@ -38,6 +38,10 @@ struct tn_rows_engine {
     void (*list)(struct tn_rows_store *store, const char *prefix, tn_store_listed *done, void *arg);
     /* End every io that is under way, then call tn_rows_shut, inside the call or later. */
     void (*shut)(struct tn_rows_store *store);
+    /* The engine's versions are decimal numbers that rise over all its rows, deleted ones included:
+     * the version of the acquiring write is the token. Such a write comes with row->minted set and
+     * stores no token; a read sets it for a held row without one. */
+    bool mints;
     /* How often a name that is watched is read; 0: the engine says tn_rows_changed. */
     tenure_ns poll_every;
 };

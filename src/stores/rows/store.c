@@ -158,7 +158,8 @@ void tn_rows_record(const struct tn_row *row, const char *version,
 {
     uint32_t len = row->label_len < TN_LABEL_MAX ? row->label_len : TN_LABEL_MAX;
 
-    *ret_record = (struct tn_store_record) { .held = row->held, .token = row->token };
+    *ret_record =
+        (struct tn_store_record) { .held = row->held, .token = tn_row_token(row, version) };
     if (!row->held)
         return;
     ret_record->beat = tn_row_beat(version);
@@ -268,6 +269,7 @@ static struct tn_rows_session *add_session(struct tn_rows_store *store,
     tn_plan_timing(&plan, ttl, &timing);
     tn_rows_init(&session->rows, &recipe_host, session, hash, ttl, timing.attempt_timeout,
                  store->base.how.patience);
+    session->rows.mints = store->engine->mints;
     session->store = store;
     if (op->label_len > 0)
         memcpy(session->label, op->label, op->label_len);
