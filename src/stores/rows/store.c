@@ -481,12 +481,31 @@ void tn_rows_io_put(struct tn_rows_io *io, enum tn_rows_outcome outcome, const c
     end_io(io, version, why);
 }
 
+/* What one claim learned of a row concerns all others on that name: those that held it look whether
+ * they still do. After a successful write nobody else's term is left to be given back. */
+static void share(struct tn_rows_store *store, const struct rows_claim *by,
+                  const struct tn_rows_io *io)
+{
+    bool written = io->put && io->outcome == TN_ROWS_WRITTEN;
+
+    if (io->put ? !written : io->failed)
+        return;
+    (void)snprintf(by->watch->written, sizeof by->watch->written, "%s",
+                   io->version[0] != '\0' ? io->version : "-");
+    for (struct tn_rows_session *each = store->sessions; written && each != NULL; each = each->next)
+        for (struct tn_rows_claim *at = each->rows.claims; at != NULL; at = at->next)
+            if (at != &by->claim && at->name == by->claim.name && by->claim.row.held &&
+                !by->claim.row.revoked)
+                at->revoked = false;
+}
+
 static void pass_on(struct tn_rows_io *io, tenure_ns now)
 {
     struct rows_claim *claim = io->claim;
 
     if (claim == NULL)
         return;
+    share(io->store, claim, io);
     if (io->error[0] != '\0')
         memcpy(claim->error, io->error, sizeof claim->error);
     claim->denied = io->denied;
@@ -685,6 +704,9 @@ static void ask_session(struct tn_rows_store *store, struct tn_store_req *req)
     tn_secret_hash(&op->session, 's', &hash);
     session = find_session(store, &hash);
     if (session != NULL && (session->close != NULL || is_over(store, session)))
+        session = NULL;
+    /* What is left of one that is over, or was never opened here: good for a release only. */
+    if (session != NULL && !session->kept && op->kind != TN_OP_RELEASE)
         session = NULL;
     if (session == NULL && op->kind == TN_OP_OPEN) {
         session = add_session(store, &hash, op);
