@@ -33,6 +33,11 @@ check-python: build
 	@tools/deps --if-root check servers
 	@tests/run -b $(BUILD) tests/bindings/python.sh
 
+# The same for Go, under its race detector.
+check-go: build
+	@tools/deps --if-root go servers
+	@tests/run -b $(BUILD) tests/bindings/go.sh
+
 # Long and random, with real processes.
 check-chaos: build
 	@tools/deps --if-root servers
@@ -114,6 +119,7 @@ help:
 	@echo "make            build build/tenure and build/tenured"
 	@echo "make check      build and run all tests"
 	@echo "make check-python  the Python package: its wheel, installed, and its tests"
+	@echo "make check-go   the Go module: its tests under the race detector"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
@@ -131,6 +137,6 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CHECK_JOBS=4 CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-python check-chaos valgrind demo amalgamation install
+.PHONY: all build check check-python check-go check-chaos valgrind demo amalgamation install
 .PHONY: bench bench-sim bench-fences bench-handover
 .PHONY: screenshots deps coverage tidy format clean fuzz help

@@ -102,7 +102,8 @@ FNR == 1 {
     folder = folder_of(FILENAME)
     is_c = FILENAME ~ /\.[ch]$/
     is_prose = FILENAME ~ /\.(md|json|svg)$/
-    is_make = FILENAME ~ /(^|\/)Makefile$/
+    # make wants tabs, and gofmt writes them.
+    has_tabs = FILENAME ~ /(^|\/)Makefile$|\/debian\/rules$|\.go$/
     in_comment = 0
     function_start = 0
     if (is_c && $0 !~ /^\/\* /)
@@ -115,7 +116,7 @@ FNR == 1 {
         complain(FNR, "line of " length($0) " columns, at most " columns)
     if (/[ \t\r]$/)
         complain(FNR, "blank at the end of the line")
-    if (!is_make && /\t/)
+    if (!has_tabs && /\t/)
         complain(FNR, "tab")
     if ($0 ~ reminder)
         complain(FNR, "leftover reminder")

@@ -102,6 +102,7 @@ t_case "tabs"
 printf '/* x */\n/* a\tb */\n' | finds src/base/bad.c "tab"
 printf 'a\tb\n' | finds README.md "tab"
 printf 'all:\n\ttrue\n' | passes Makefile
+printf 'func f() {\n\tg()\n}\n' | passes f.go
 
 t_case "blanks at the end"
 printf '/* x */ \n' | finds src/base/bad.h "blank at the end"

@@ -1,0 +1,3 @@
+module tenure.local/tenure
+
+go 1.19
