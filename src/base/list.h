@@ -1,0 +1,58 @@
+/* list.h - an intrusive list with two ends: nodes go in at the back and come out anywhere.
+ *
+ * The caller owns the nodes. A node that is in no list has links of zero, so that taking it out
+ * twice does no harm. */
+#ifndef TN_BASE_LIST_H
+#define TN_BASE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tn_list_node {
+    struct tn_list_node *next, *prev;
+};
+
+/* A ring: @ends is before the first node and behind the last. */
+struct tn_list {
+    struct tn_list_node ends;
+};
+
+/* Points to itself: do not copy it. */
+static inline void tn_list_init(struct tn_list *list)
+{
+    list->ends.next = list->ends.prev = &list->ends;
+}
+
+/* NULL: the list is empty. */
+static inline struct tn_list_node *tn_list_first(const struct tn_list *list)
+{
+    return list->ends.next != &list->ends ? list->ends.next : NULL;
+}
+
+static inline void tn_list_add(struct tn_list *list, struct tn_list_node *node)
+{
+    node->next = &list->ends;
+    node->prev = list->ends.prev;
+    node->prev->next = list->ends.prev = node;
+}
+
+static inline void tn_list_remove(struct tn_list_node *node)
+{
+    if (node->next == NULL)
+        return;
+    node->next->prev = node->prev;
+    node->prev->next = node->next;
+    node->next = node->prev = NULL;
+}
+
+/* NULL: the list is empty. */
+static inline struct tn_list_node *tn_list_take(struct tn_list *list)
+{
+    struct tn_list_node *node = tn_list_first(list);
+
+    if (node != NULL)
+        tn_list_remove(node);
+    return node;
+}
+
+#endif
