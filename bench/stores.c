@@ -90,7 +90,7 @@ static void submit_for(struct tn_store_req *req, enum tn_op_kind kind, const cha
     req->op.wait = true;
     req->op.token = kind == TN_OP_RELEASE ? self.token : 0;
     req->done = done;
-    self.store->ops->submit(self.store, req);
+    tn_store_submit(self.store, req);
 }
 
 static void submit(struct tn_store_req *req, enum tn_op_kind kind,

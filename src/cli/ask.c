@@ -235,7 +235,7 @@ int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_sto
         ret_req->answer = op->kind == TN_OP_READ ? TN_ANSWER_FREE : TN_ANSWER_GONE;
         return 0;
     }
-    ask->store->ops->submit(ask->store, &asked.req);
+    tn_store_submit(ask->store, &asked.req);
     while (!asked.done)
         (void)uv_run(&ask->loop, UV_RUN_ONCE);
     tn_text_cut_full(asked.req.error, sizeof asked.req.error);

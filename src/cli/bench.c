@@ -168,7 +168,7 @@ static void submit(struct client *client, enum tn_op_kind kind)
     client->busy = true;
     client->news = false;
     client->sent_at = tn_clock_now(&client->bench->clock);
-    client->store->ops->submit(client->store, &client->req);
+    tn_store_submit(client->store, &client->req);
 }
 
 /* A term of its own for each grant. */

@@ -593,7 +593,7 @@ static void work(struct tn_driver *driver)
     tn_driver_unlock(driver);
     for (; list != NULL; list = next) {
         next = list->next;
-        driver->store->ops->submit(driver->store, &list->req);
+        tn_store_submit(driver->store, &list->req);
     }
     finish(driver);
 }

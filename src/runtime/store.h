@@ -5,7 +5,7 @@
  * back through the loop. Operations and answers are those of core/lease_table.h, and so are the
  * rules: the same operation gives the same answer on every store.
  *
- *   driver -- submit(req) ------> store        exactly one done(req) per submit, never inside it,
+ *   driver -- tn_store_submit --> store        exactly one done(req) per submit, never inside it,
  *          <------- done(req) --               in any order; the answer, or a status that says
  *                                              whether the write may have happened
  *          <------- granted() --               news that nobody asked for; may be lost or doubled,
@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "base/name.h"
 #include "base/secret.h"
@@ -34,7 +35,6 @@
 #include "runtime/clock.h"
 #include "tenure/error.h"
 
-struct uv_loop_s;
 struct tn_store;
 
 enum { TN_LABEL_MAX = 255 };
@@ -138,6 +138,7 @@ struct tn_store_ops {
      * stores/sqlite.h. @ops is whose member this is: some engines have several schemes. */
     int (*open)(const struct tn_store_ops *ops, const struct tn_store_open *how,
                 struct tn_store **ret_store, struct tn_text *reterr);
+    /* Only tn_store_submit calls it: the request is checked and initialised. */
     void (*submit)(struct tn_store *store, struct tn_store_req *req);
     /* From now on (or no longer) tell changes of @name, beginning soon with the record as it is.
      * The name is copied. Counted: as many off as on. Returns 0 or TENURE_E_NOMEM. */
@@ -174,6 +175,11 @@ struct tn_store_ops {
     const char *restored;
 };
 
+/* In the order of their coming; zeroed, it is empty. */
+struct tn_req_list {
+    struct tn_store_req *first, *last;
+};
+
 /* First member of every store; store_frame.h has what goes with it. */
 struct tn_store {
     const struct tn_store_ops *ops;
@@ -182,6 +188,13 @@ struct tn_store {
     bool closing;             /* There is no news any more. */
     void (*closed)(void *arg);
     void *closed_arg;
+    /* The frame's own. */
+    uv_idle_t turn;
+    bool has_turn;
+    struct tn_req_list refused; /* Their done() comes with the next turn. */
 };
+
+/* How a driver asks: checks the operation, and hands it to ops->submit. */
+void tn_store_submit(struct tn_store *store, struct tn_store_req *req);
 
 #endif

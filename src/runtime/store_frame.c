@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/duration.h"
 #include "base/time.h"
 #include "core/plan.h"
 #include "runtime/random.h"
@@ -40,7 +41,7 @@ void tn_store_close(struct tn_store *store, void (*closed)(void *arg), void *arg
     store->closed_arg = arg;
 }
 
-void tn_store_gone(struct tn_store *store)
+static void store_free(struct tn_store *store)
 {
     void (*closed)(void *arg) = store->closed;
     void *arg = store->closed_arg;
@@ -48,6 +49,22 @@ void tn_store_gone(struct tn_store *store)
     free(store);
     if (closed != NULL)
         closed(arg);
+}
+
+static void turn_closed(uv_handle_t *turn)
+{
+    struct tn_store *store = turn->data;
+
+    tn_req_finish_all(&store->refused);
+    store_free(store);
+}
+
+void tn_store_gone(struct tn_store *store)
+{
+    if (store->has_turn)
+        uv_close((uv_handle_t *)&store->turn, turn_closed);
+    else
+        store_free(store);
 }
 
 void tn_store_wake_at(const struct tn_store *store, uv_timer_t *timer, uv_timer_cb hear,
@@ -124,6 +141,61 @@ void tn_req_finish_all(struct tn_req_list *list)
 {
     for (struct tn_store_req *req = tn_req_take(list); req != NULL; req = tn_req_take(list))
         req->done(req);
+}
+
+static void take_turn(uv_idle_t *turn)
+{
+    struct tn_store *store = turn->data;
+
+    (void)uv_idle_stop(turn);
+    tn_req_finish_all(&store->refused);
+}
+
+void tn_req_refuse(struct tn_store *store, struct tn_store_req *req, int status, const char *why)
+{
+    if (!store->has_turn) {
+        (void)uv_idle_init(store->how.loop, &store->turn);
+        store->turn.data = store;
+        store->has_turn = true;
+    }
+    tn_req_fail(req, status, why);
+    tn_req_add(&store->refused, req);
+    if (!uv_is_closing((const uv_handle_t *)&store->turn))
+        (void)uv_idle_start(&store->turn, take_turn);
+}
+
+int tn_store_check_ttl(const struct tn_store_ops *ops, tenure_ns ttl, struct tn_text *reterr)
+{
+    char limit[TN_DURATION_TEXT];
+    bool low = ttl < ops->ttl_min;
+
+    if (!low && ttl <= ops->ttl_max)
+        return 0;
+    tn_duration_format(limit, sizeof limit, low ? ops->ttl_min : ops->ttl_max);
+    tn_text_addf(reterr, "%s: takes a TTL of %s or %s", ops->scheme, limit, low ? "more" : "less");
+    return TENURE_E_INVALID;
+}
+
+void tn_store_submit(struct tn_store *store, struct tn_store_req *req)
+{
+    const struct tn_op *op = &req->op;
+    const char *fault = op->kind > TN_OP_REVOKE ? "no such operation" : NULL;
+    char why[TN_ERROR_TEXT];
+    struct tn_text text;
+
+    tn_req_init(req);
+    tn_text_init(&text, why, sizeof why);
+    if (fault == NULL && op->kind == TN_OP_OPEN &&
+        tn_store_check_ttl(store->ops, op->ttl, &text) < 0)
+        fault = why;
+    if (fault == NULL)
+        fault = tn_op_fault(op);
+    if (store->closing)
+        tn_req_refuse(store, req, TENURE_E_CLOSED, "the store is closed");
+    else if (fault != NULL)
+        tn_req_refuse(store, req, TENURE_E_INVALID, fault);
+    else
+        store->ops->submit(store, req);
 }
 
 bool tn_op_is_named(const struct tn_op *op)

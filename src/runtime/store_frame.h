@@ -2,7 +2,7 @@
  * checked, waits and is answered, and what is asked beside requests.
  *
  *   open    tn_store_new
- *   submit  tn_req_init, tn_op_fault --> tn_req_add ... tn_req_take --> tn_req_finish
+ *   submit  tn_store_submit --> ops->submit, tn_req_add ... tn_req_take --> tn_req_finish
  *   list    tn_query_add ... the answer, or tn_query_fail
  *   close   tn_store_close ... when the last handle is closed: tn_store_gone
  *
@@ -29,18 +29,20 @@ void tn_store_gone(struct tn_store *store);
 void tn_store_wake_at(const struct tn_store *store, uv_timer_t *timer, uv_timer_cb hear,
                       tenure_ns at);
 
-/* --- Requests ------------------------------------------------------------------------------- */
+/* A session that lives longer or shorter than was asked for would be a surprise, and the holder
+ * counts with what it asked for: 0, or TENURE_E_INVALID and the limit that @ttl misses. */
+TENURE_MUST_USE int tn_store_check_ttl(const struct tn_store_ops *ops, tenure_ns ttl,
+                                       struct tn_text *reterr);
 
-/* In the order of their coming; zeroed, it is empty. */
-struct tn_req_list {
-    struct tn_store_req *first, *last;
-};
+/* --- Requests ------------------------------------------------------------------------------- */
 
 void tn_req_add(struct tn_req_list *list, struct tn_store_req *req);
 struct tn_store_req *tn_req_take(struct tn_req_list *list); /* NULL: there is none. */
 /* All of @front before all of @list; @front is empty then. */
 void tn_req_put_back(struct tn_req_list *list, struct tn_req_list *front);
 
+/* Answer it with the next turn of the loop, never inside submit; the store need not be open. */
+void tn_req_refuse(struct tn_store *store, struct tn_store_req *req, int status, const char *why);
 /* As if it had been answered, with nothing to tell: what the store does not set stays so. */
 void tn_req_init(struct tn_store_req *req);
 /* Not done() yet. Where @why is empty the code has to do. */

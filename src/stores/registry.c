@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/nearest.h"
 #include "base/url.h"
+#include "runtime/store_frame.h"
 #include "stores/memory.h"
 #include "stores/own.h"
 #include "stores/redis/redis.h"
@@ -202,19 +202,6 @@ void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out)
     }
 }
 
-/* A session that lives longer or shorter than was asked for would be a surprise. */
-static int check_ttl(const struct tn_store_ops *ops, tenure_ns ttl, struct tn_text *reterr)
-{
-    char limit[TN_DURATION_TEXT];
-    bool low = ttl < ops->ttl_min;
-
-    if (!low && ttl <= ops->ttl_max)
-        return 0;
-    tn_duration_format(limit, sizeof limit, low ? ops->ttl_min : ops->ttl_max);
-    tn_text_addf(reterr, "%s: takes a TTL of %s or %s", ops->scheme, limit, low ? "more" : "less");
-    return TENURE_E_INVALID;
-}
-
 int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,
                   struct tn_text *reterr)
 {
@@ -223,6 +210,6 @@ int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,
 
     int rc = tn_store_find(how->url, &ops, &open.rest, reterr);
     if (rc == 0 && how->ttl != 0)
-        rc = check_ttl(ops, how->ttl, reterr);
+        rc = tn_store_check_ttl(ops, how->ttl, reterr);
     return rc < 0 ? rc : ops->open(ops, &open, ret_store, reterr);
 }

@@ -205,7 +205,7 @@ static sqlite3_stmt *prepare(struct tn_sqlite *store, enum tn_sql sql)
 }
 
 /* All that is bound lives until the statement was stepped. */
-static int bind(sqlite3_stmt *statement, int at, char letter, va_list *args)
+static int bind_value(sqlite3_stmt *statement, int at, char letter, va_list *args)
 {
     if (letter == 'i')
         return sqlite3_bind_int64(statement, at, va_arg(*args, int64_t));
@@ -245,7 +245,7 @@ bool tn_sql_step(struct tn_sqlite *store, enum tn_sql sql, const char *format, .
     (void)sqlite3_reset(statement);
     va_start(args, format);
     for (int i = 0; format[i] != '\0' && store->failed == 0; i++)
-        store->failed = bind(statement, i + 1, format[i], &args);
+        store->failed = bind_value(statement, i + 1, format[i], &args);
     va_end(args);
     return tn_sql_next(store, sql);
 }

@@ -244,7 +244,7 @@ void bed_submit(struct bed_store *store, struct bed_req *req, const struct tn_op
     if (op->kind == TN_OP_OPEN)
         note_opened(&op->session);
     inside = true;
-    store->store->ops->submit(store->store, &req->req);
+    tn_store_submit(store->store, &req->req);
     inside = false;
 }
 

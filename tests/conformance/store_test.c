@@ -153,6 +153,27 @@ CONFORMS(names_and_labels_go_to_their_limits)
     CHECK_EQ_I64(bed_ask(store, &read)->status, TENURE_E_INVALID);
 }
 
+/* A TTL that the engine does not take is refused; a longer or shorter one in its place would move
+ * the deadline that the holder counts with. */
+CONFORMS(a_ttl_outside_the_limits_opens_nothing)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor actor = bed_actor(store, TTL);
+    const struct tn_store_ops *ops = store->store->ops;
+    const tenure_ns bad[] = { 0, -1, ops->ttl_min - 1, ops->ttl_max + 1 };
+    struct tn_op op = { .kind = TN_OP_OPEN, .session = actor.session, .seq = 1 };
+
+    op.session.bytes[2] ^= 1;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        op.ttl = bad[i];
+        struct tn_store_req *req = bed_ask(store, &op);
+        CHECK_EQ_I64(req->status, TENURE_E_INVALID);
+        CHECK(req->error[0] != '\0');
+    }
+    struct tn_op renew = { .kind = TN_OP_RENEW, .session = op.session, .seq = 2 };
+    CHECK_EQ_I64(bed_ask(store, &renew)->answer, TN_ANSWER_GONE);
+}
+
 CONFORMS(who_watches_hears_of_changes)
 {
     struct bed_store *store = bed_open();

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dict.h"
 #include "base/hex.h"
 #include "base/list.h"
-#include "base/dict.h"
 
 enum { THINGS = 10000 };
 

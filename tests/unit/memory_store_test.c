@@ -72,7 +72,7 @@ static void submit(struct racer *racer, struct racer_req *req, enum tn_op_kind k
     req->req.op = make_op(racer, kind);
     req->req.op.token = token;
     req->req.done = done;
-    racer->store->ops->submit(racer->store, &req->req);
+    tn_store_submit(racer->store, &req->req);
 }
 
 static void released(struct tn_store_req *req)

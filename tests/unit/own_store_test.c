@@ -182,7 +182,7 @@ static void read_job(struct tn_store *store, struct tn_store_req *req)
 {
     *req = (struct tn_store_req) { .op = { .kind = TN_OP_READ, .name = "job", .name_len = 3 },
                                    .done = hear_done };
-    store->ops->submit(store, req);
+    tn_store_submit(store, req);
     CHECK_EQ_U64(heard.done, 0);
 }
 

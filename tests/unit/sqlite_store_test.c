@@ -173,7 +173,7 @@ static void submit(struct ask *ask, struct tn_op op)
     op.name_len = op.name != NULL ? (uint32_t)strlen(op.name) : 0;
     ask->req.op = op;
     ask->req.done = ask_done;
-    store->ops->submit(store, &ask->req);
+    tn_store_submit(store, &ask->req);
     CHECK_EQ_U64(ask->done, 0);
 }
 
