@@ -22,11 +22,13 @@
 #ifndef TN_RUNTIME_STORE_H
 #define TN_RUNTIME_STORE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/dict.h"
 #include "base/name.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -36,8 +38,10 @@
 #include "tenure/error.h"
 
 struct tn_store;
+struct tn_store_name;
+struct tn_store_query;
 
-enum { TN_LABEL_MAX = 255 };
+enum { TN_LABEL_MAX = 255, TN_STORE_HANDLES = 4 };
 
 /* What a store can do, and what it cannot. */
 enum tn_store_caps {
@@ -81,6 +85,8 @@ struct tn_store_req {
     /* The store's own, from submit to done. */
     struct tn_store_req *next;
     tenure_ns give_up_at;
+    struct tn_secret session_hash, term_hash; /* By tn_req_hash, once. */
+    bool hashed;
 };
 
 /* One line of a listing. */
@@ -173,6 +179,21 @@ struct tn_store_ops {
      * data back, or ": how the counter is raised to at least a token, which stands for each '%'
      * and, in twenty digits, for each '#'. */
     const char *restored;
+
+    /* Stores on the frame (store_frame.h) have its functions above, and these for it to call, from
+     * the loop. Those in other threads are locked out by tn_store.guard. */
+
+    size_t name_size, session_size; /* Larger structs that begin with the frame's; 0: no larger. */
+    /* tn_store_kick has asked for it. */
+    void (*turn)(struct tn_store *store);
+    /* The first watcher came, or the last one left; inside ops->watch. 0 or TENURE_E_NOMEM. */
+    int (*watched)(struct tn_store *store, struct tn_store_name *name, bool on);
+    /* Answer it by tn_query_done, not inside this call. */
+    void (*ask)(struct tn_store *store, struct tn_store_query *query);
+    /* The store is closing: answer what is pending, then call tn_store_end. */
+    void (*shut)(struct tn_store *store);
+    /* All handles are closed: free what the store has beside itself. */
+    void (*free)(struct tn_store *store);
 };
 
 /* In the order of their coming; zeroed, it is empty. */
@@ -190,8 +211,14 @@ struct tn_store {
     void *closed_arg;
     /* The frame's own. */
     uv_idle_t turn;
-    bool has_turn;
-    struct tn_req_list refused; /* Their done() comes with the next turn. */
+    bool has_turn, shut;
+    struct tn_req_list refused;     /* Their done() comes with the next turn. */
+    struct tn_store_query *late;    /* Asked while it was closing. */
+    struct tn_store_name *retold;   /* Known already, and watched once more. */
+    struct tn_dict names, sessions; /* Of this store. */
+    pthread_mutex_t *guard;         /* Held while those change; NULL: no other thread reads them. */
+    uv_handle_t *handles[TN_STORE_HANDLES];
+    unsigned handle_count, open_handles;
 };
 
 /* How a driver asks: checks the operation, and hands it to ops->submit. */

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/duration.h"
+#include "base/sha256.h"
 #include "base/time.h"
 #include "core/plan.h"
 #include "runtime/random.h"
@@ -18,6 +19,7 @@ void *tn_store_new(size_t size, const struct tn_store_ops *ops, const struct tn_
 {
     struct tn_store *store = calloc(1, size);
     struct tn_secret seed;
+    struct tn_hash_key key;
 
     TN_ASSERT(size >= sizeof *store);
     if (store == NULL || tn_random_secret(&seed) < 0) {
@@ -26,11 +28,75 @@ void *tn_store_new(size_t size, const struct tn_store_ops *ops, const struct tn_
         return NULL;
     }
     memcpy(store->seeds, &seed, sizeof store->seeds);
+    memcpy(&key, &seed, sizeof key);
+    tn_dict_init(&store->names, key);
+    tn_dict_init(&store->sessions, key);
     store->ops = ops;
     store->how = *how;
     store->how.url = NULL;
     store->how.rest = NULL;
     return store;
+}
+
+static void dict_free(struct tn_dict *dict)
+{
+    for (struct tn_dict_node *node = tn_dict_next(dict, NULL), *next; node != NULL; node = next) {
+        next = tn_dict_next(dict, node);
+        tn_dict_remove(dict, node);
+        free(node);
+    }
+    tn_dict_done(dict);
+}
+
+static void store_free(struct tn_store *store)
+{
+    void (*closed)(void *arg) = store->closed;
+    void *arg = store->closed_arg;
+
+    if (store->ops->free != NULL)
+        store->ops->free(store);
+    dict_free(&store->names);
+    dict_free(&store->sessions);
+    free(store);
+    if (closed != NULL)
+        closed(arg);
+}
+
+/* What was asked while the store was closing. */
+static void refuse_late(struct tn_store *store)
+{
+    tn_req_finish_all(&store->refused);
+    tn_query_done_all(&store->late, TENURE_E_CLOSED, "the store is closed");
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct tn_store *store = handle->data;
+
+    TN_ASSERT(store->open_handles > 0);
+    if (--store->open_handles > 0)
+        return;
+    refuse_late(store);
+    store_free(store);
+}
+
+static void take_turn(uv_idle_t *turn);
+
+static void need_turn(struct tn_store *store)
+{
+    if (store->has_turn)
+        return;
+    (void)uv_idle_init(store->how.loop, &store->turn);
+    store->turn.data = store;
+    store->has_turn = true;
+    store->open_handles++;
+}
+
+void tn_store_kick(struct tn_store *store)
+{
+    need_turn(store);
+    if (!uv_is_closing((const uv_handle_t *)&store->turn))
+        (void)uv_idle_start(&store->turn, take_turn);
 }
 
 void tn_store_close(struct tn_store *store, void (*closed)(void *arg), void *arg)
@@ -39,32 +105,42 @@ void tn_store_close(struct tn_store *store, void (*closed)(void *arg), void *arg
     store->closing = true;
     store->closed = closed;
     store->closed_arg = arg;
-}
-
-static void store_free(struct tn_store *store)
-{
-    void (*closed)(void *arg) = store->closed;
-    void *arg = store->closed_arg;
-
-    free(store);
-    if (closed != NULL)
-        closed(arg);
-}
-
-static void turn_closed(uv_handle_t *turn)
-{
-    struct tn_store *store = turn->data;
-
-    tn_req_finish_all(&store->refused);
-    store_free(store);
+    if (store->ops->shut != NULL)
+        tn_store_kick(store);
 }
 
 void tn_store_gone(struct tn_store *store)
 {
-    if (store->has_turn)
-        uv_close((uv_handle_t *)&store->turn, turn_closed);
-    else
+    tn_store_end(store);
+}
+
+void tn_store_add_handle(struct tn_store *store, void *handle)
+{
+    TN_ASSERT(store->handle_count < TN_STORE_HANDLES);
+    store->handles[store->handle_count++] = handle;
+    ((uv_handle_t *)handle)->data = store;
+    store->open_handles++;
+}
+
+void tn_store_end(struct tn_store *store)
+{
+    if (store->open_handles == 0) {
         store_free(store);
+        return;
+    }
+    for (unsigned i = 0; i < store->handle_count; i++)
+        uv_close(store->handles[i], handle_closed);
+    if (store->has_turn)
+        uv_close((uv_handle_t *)&store->turn, handle_closed);
+}
+
+int tn_store_discard(struct tn_store *store, int code, const char *why, struct tn_text *reterr)
+{
+    if (why != NULL)
+        tn_text_add(reterr, why);
+    store->closing = true;
+    tn_store_end(store);
+    return code;
 }
 
 void tn_store_wake_at(const struct tn_store *store, uv_timer_t *timer, uv_timer_cb hear,
@@ -120,6 +196,17 @@ void tn_req_init(struct tn_store_req *req)
     req->seen = req->op.seen;
     req->held = 0;
     req->more = false;
+    req->hashed = false;
+}
+
+void tn_req_hash(struct tn_store_req *req)
+{
+    if (req->hashed)
+        return;
+    tn_secret_hash(&req->op.session, 's', &req->session_hash);
+    if (tn_op_is_named(&req->op))
+        tn_secret_hash(&req->op.term, 't', &req->term_hash);
+    req->hashed = true;
 }
 
 void tn_req_fail(struct tn_store_req *req, int status, const char *why)
@@ -143,25 +230,11 @@ void tn_req_finish_all(struct tn_req_list *list)
         req->done(req);
 }
 
-static void take_turn(uv_idle_t *turn)
-{
-    struct tn_store *store = turn->data;
-
-    (void)uv_idle_stop(turn);
-    tn_req_finish_all(&store->refused);
-}
-
 void tn_req_refuse(struct tn_store *store, struct tn_store_req *req, int status, const char *why)
 {
-    if (!store->has_turn) {
-        (void)uv_idle_init(store->how.loop, &store->turn);
-        store->turn.data = store;
-        store->has_turn = true;
-    }
     tn_req_fail(req, status, why);
     tn_req_add(&store->refused, req);
-    if (!uv_is_closing((const uv_handle_t *)&store->turn))
-        (void)uv_idle_start(&store->turn, take_turn);
+    tn_store_kick(store);
 }
 
 int tn_store_check_ttl(const struct tn_store_ops *ops, tenure_ns ttl, struct tn_text *reterr)
@@ -238,24 +311,308 @@ bool tn_answer_parse(const char *word, size_t len, enum tn_answer *ret_answer)
     return false;
 }
 
+/* --- Sessions ------------------------------------------------------------------------------- */
+
+static void tables_lock(struct tn_store *store)
+{
+    if (store->guard != NULL)
+        (void)pthread_mutex_lock(store->guard);
+}
+
+static void tables_unlock(struct tn_store *store)
+{
+    if (store->guard != NULL)
+        (void)pthread_mutex_unlock(store->guard);
+}
+
+struct tn_store_session *tn_store_session_find(const struct tn_store *store,
+                                               const struct tn_secret *secret)
+{
+    return (struct tn_store_session *)tn_dict_find(&store->sessions, secret, sizeof *secret);
+}
+
+struct tn_store_session *tn_store_session_keep(struct tn_store *store,
+                                               const struct tn_secret *secret)
+{
+    struct tn_store_session *session = tn_store_session_find(store, secret);
+    size_t size = store->ops->session_size;
+
+    if (session != NULL)
+        return session;
+    session = calloc(1, size > 0 ? size : sizeof *session);
+    if (session == NULL)
+        return NULL;
+    session->secret = *secret;
+    tn_secret_hash(secret, 's', &session->hash);
+    tables_lock(store);
+    tn_dict_add(&store->sessions, &session->node, &session->secret, sizeof session->secret);
+    tables_unlock(store);
+    return session;
+}
+
+void tn_store_session_drop(struct tn_store *store, struct tn_store_session *session)
+{
+    tables_lock(store);
+    tn_dict_remove(&store->sessions, &session->node);
+    tables_unlock(store);
+    free(session);
+}
+
+struct tn_store_session *tn_store_session_next(const struct tn_store *store,
+                                               const struct tn_store_session *session)
+{
+    return (struct tn_store_session *)tn_dict_next(&store->sessions,
+                                                   session != NULL ? &session->node : NULL);
+}
+
+bool tn_op_keeps_session(const struct tn_op *op)
+{
+    return op->kind == TN_OP_OPEN || (op->kind == TN_OP_ACQUIRE && op->wait);
+}
+
+/* --- Names ---------------------------------------------------------------------------------- */
+
+struct tn_store_name *tn_store_name_find(const struct tn_store *store, const char *text, size_t len)
+{
+    return (struct tn_store_name *)tn_dict_find(&store->names, text, len);
+}
+
+struct tn_store_name *tn_store_name_use(struct tn_store *store, const char *text, size_t len)
+{
+    struct tn_store_name *name = tn_store_name_find(store, text, len);
+    size_t size = store->ops->name_size;
+
+    if (name == NULL) {
+        name = len <= TN_NAME_MAX ? calloc(1, size > 0 ? size : sizeof *name) : NULL;
+        if (name == NULL)
+            return NULL;
+        memcpy(name->text, text, len);
+        tables_lock(store);
+        tn_dict_add(&store->names, &name->node, name->text, len);
+        tables_unlock(store);
+    }
+    name->uses++;
+    return name;
+}
+
+void tn_store_name_drop(struct tn_store *store, struct tn_store_name *name)
+{
+    TN_ASSERT(name->uses > 0);
+    if (--name->uses > 0 || name->watchers > 0)
+        return;
+    tables_lock(store);
+    tn_dict_remove(&store->names, &name->node);
+    tables_unlock(store);
+    free(name);
+}
+
+struct tn_store_name *tn_store_name_next(const struct tn_store *store,
+                                         const struct tn_store_name *name)
+{
+    return (struct tn_store_name *)tn_dict_next(&store->names, name != NULL ? &name->node : NULL);
+}
+
+/* Not inside watch: with the next turn. It holds a use until then. */
+static void tell_again(struct tn_store *store, struct tn_store_name *name)
+{
+    name->uses++;
+    name->retold_next = store->retold;
+    store->retold = name;
+    tn_store_kick(store);
+}
+
+int tn_store_watch(struct tn_store *store, const char *text, bool on)
+{
+    struct tn_store_name *name = tn_store_name_use(store, text, strlen(text));
+    int rc = 0;
+
+    if (name == NULL)
+        return TENURE_E_NOMEM;
+    TN_ASSERT(on || name->watchers > 0);
+    tables_lock(store);
+    name->watchers += on ? 1U : -1U;
+    tables_unlock(store);
+    if (name->watchers == (on ? 1 : 0)) {
+        name->told = false;
+        rc = store->ops->watched(store, name, on);
+    } else if (on && name->told) {
+        tell_again(store, name);
+    }
+    if (rc < 0 && on) {
+        tables_lock(store);
+        name->watchers--;
+        tables_unlock(store);
+    }
+    tn_store_name_drop(store, name);
+    return rc;
+}
+
+/* --- News ----------------------------------------------------------------------------------- */
+
+static void tell_retold(struct tn_store *store)
+{
+    while (store->retold != NULL) {
+        struct tn_store_name *name = store->retold;
+        struct tn_store_record record = name->record;
+        store->retold = name->retold_next;
+        if (name->watchers > 0 && name->told && !store->closing)
+            store->how.host->changed(store->how.arg, name->text, &record);
+        tn_store_name_drop(store, name);
+    }
+}
+
+static bool is_told(const struct tn_store_name *name, const struct tn_store_record *record)
+{
+    return name->told && name->record.held == record->held &&
+           name->record.revoked == record->revoked && name->record.token == record->token &&
+           tn_secret_equal(&name->record.term, &record->term);
+}
+
+void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
+                      const struct tn_store_record *record)
+{
+    if (store->closing || name->watchers == 0 || is_told(name, record))
+        return;
+    name->told = true;
+    name->record = *record;
+    name->uses++; /* Whoever is told may end the watch. */
+    store->how.host->changed(store->how.arg, name->text, record);
+    tn_store_name_drop(store, name);
+}
+
+void tn_store_granted(struct tn_store *store, const char *name, const struct tn_secret *term_hash,
+                      uint64_t token)
+{
+    if (!store->closing)
+        store->how.host->granted(store->how.arg, name, term_hash, token);
+}
+
+void tn_store_revoked(struct tn_store *store, const char *name, uint64_t token)
+{
+    if (!store->closing)
+        store->how.host->revoked(store->how.arg, name, token);
+}
+
+/* What is never done inside submit, watch or close. */
+static void take_turn(uv_idle_t *turn)
+{
+    struct tn_store *store = turn->data;
+
+    (void)uv_idle_stop(turn);
+    refuse_late(store);
+    tell_retold(store);
+    if (!store->closing && store->ops->turn != NULL) {
+        store->ops->turn(store);
+    } else if (store->closing && store->ops->shut != NULL && !store->shut) {
+        store->shut = true;
+        store->ops->shut(store);
+    }
+}
+
 /* --- Beside them ---------------------------------------------------------------------------- */
 
-bool tn_query_add(struct tn_store_query **queue, const struct tn_store_query *query,
-                  const char *prefix)
+static struct tn_store_query *query_new(const struct tn_store_query *query, const char *prefix)
 {
     struct tn_store_query *copy = malloc(sizeof *copy);
 
     if (copy == NULL) {
         tn_query_fail(query, TENURE_E_NOMEM, "out of memory");
-        return false;
+        return NULL;
     }
     *copy = *query;
-    copy->next = NULL;
-    (void)snprintf(copy->prefix, sizeof copy->prefix, "%s", prefix);
+    (void)snprintf(copy->prefix, sizeof copy->prefix, "%s", prefix != NULL ? prefix : "");
+    return copy;
+}
+
+void tn_query_push(struct tn_store_query **queue, struct tn_store_query *query)
+{
+    query->next = NULL;
     while (*queue != NULL)
         queue = &(*queue)->next;
-    *queue = copy;
-    return true;
+    *queue = query;
+}
+
+bool tn_query_add(struct tn_store_query **queue, const struct tn_store_query *query,
+                  const char *prefix)
+{
+    struct tn_store_query *copy = query_new(query, prefix);
+
+    if (copy != NULL)
+        tn_query_push(queue, copy);
+    return copy != NULL;
+}
+
+static void query_ask(struct tn_store *store, const struct tn_store_query *query,
+                      const char *prefix)
+{
+    struct tn_store_query *copy = query_new(query, prefix);
+
+    if (copy == NULL)
+        return;
+    copy->give_up_at = tn_clock_now(store->how.clock) + store->how.patience;
+    if (store->closing) {
+        tn_query_push(&store->late, copy);
+        tn_store_kick(store);
+    } else {
+        store->ops->ask(store, copy);
+    }
+}
+
+void tn_store_list(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg)
+{
+    query_ask(store, &(struct tn_store_query) { .listed = done, .arg = arg }, prefix);
+}
+
+void tn_store_read_clock(struct tn_store *store, tn_store_clocked *done, void *arg)
+{
+    query_ask(store, &(struct tn_store_query) { .clocked = done, .arg = arg }, "");
+}
+
+void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *done, void *arg)
+{
+    query_ask(store, &(struct tn_store_query) { .forgotten = done, .arg = arg }, prefix);
+}
+
+struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query)
+{
+    if (query->count == query->room) {
+        size_t room = query->room > 0 ? 2 * query->room : 16;
+        struct tn_store_lease *grown = realloc(query->leases, room * sizeof *grown);
+        if (grown == NULL) {
+            query->no_memory = true;
+            return NULL;
+        }
+        query->leases = grown;
+        query->room = room;
+    }
+    struct tn_store_lease *lease = &query->leases[query->count++];
+    memset(lease, 0, sizeof *lease);
+    return lease;
+}
+
+void tn_query_done(struct tn_store_query *query, int status, const char *why)
+{
+    if (query->no_memory)
+        status = TENURE_E_NOMEM;
+    if (status != 0) {
+        free(query->leases);
+        tn_query_fail(query, status, why != NULL ? why : tenure_strerror(status));
+    } else if (query->listed != NULL) {
+        tn_store_sort(query->leases, query->count);
+        query->listed(query->arg, 0, query->leases, query->count, NULL);
+    } else if (query->forgotten != NULL) {
+        query->forgotten(query->arg, 0, NULL);
+    }
+    free(query);
+}
+
+void tn_query_done_all(struct tn_store_query **queue, int status, const char *why)
+{
+    while (*queue != NULL) {
+        struct tn_store_query *query = *queue;
+        *queue = query->next;
+        tn_query_done(query, status, why);
+    }
 }
 
 void tn_query_fail(const struct tn_store_query *query, int status, const char *why)

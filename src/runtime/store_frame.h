@@ -1,10 +1,15 @@
-/* store_frame.h - what is the same in every store: how it begins and ends, how a request is
- * checked, waits and is answered, and what is asked beside requests.
+/* store_frame.h - what is the same in every store, written once: its names, its sessions, how a
+ * request is checked, waits and is answered, what is asked beside requests, and how it ends.
  *
- *   open    tn_store_new
+ *   open    tn_store_new, tn_store_add_handle ... when it fails: tn_store_discard
  *   submit  tn_store_submit --> ops->submit, tn_req_add ... tn_req_take --> tn_req_finish
- *   list    tn_query_add ... the answer, or tn_query_fail
- *   close   tn_store_close ... when the last handle is closed: tn_store_gone
+ *   watch   tn_store_watch ---> ops->watched ... tn_store_changed, only when it has changed
+ *   list    tn_store_list ----> ops->ask ... tn_query_add_lease, tn_query_done
+ *   close   tn_store_close ---> ops->shut ... tn_store_end --> ops->free
+ *
+ * A store on the frame puts tn_store_watch, tn_store_list and the like into its ops, and the hooks
+ * behind the arrows. Stores that are not there yet write watch, list and close themselves, and call
+ * tn_store_close and tn_store_gone.
  *
  * Threads: the loop's. Nothing here waits, and nothing calls back but what says so. */
 #ifndef TN_RUNTIME_STORE_FRAME_H
@@ -22,8 +27,18 @@ void *tn_store_new(size_t size, const struct tn_store_ops *ops, const struct tn_
                    struct tn_text *reterr);
 /* From now on it is closing; the rest is for a later turn of the loop. */
 void tn_store_close(struct tn_store *store, void (*closed)(void *arg), void *arg);
-/* Nothing is left of it: free the memory, and tell who closed it, if anybody did. */
+/* Of stores that close their handles themselves: nothing is left of it. Free the memory, and tell
+ * who closed it, if anybody did. */
 void tn_store_gone(struct tn_store *store);
+
+/* The loop closes @handle with the store; its data is the store. At most TN_STORE_HANDLES. */
+void tn_store_add_handle(struct tn_store *store, void *handle);
+/* Let there be a turn: ops->turn, or ops->shut when it is closing. */
+void tn_store_kick(struct tn_store *store);
+/* Everything is answered: close the handles, then ops->free. */
+void tn_store_end(struct tn_store *store);
+/* The same for a store that could not be opened; returns @code, and adds @why unless it is NULL. */
+int tn_store_discard(struct tn_store *store, int code, const char *why, struct tn_text *reterr);
 
 /* Run @hear at @at by the store's clock, not before; TN_NEVER: not at all. */
 void tn_store_wake_at(const struct tn_store *store, uv_timer_t *timer, uv_timer_cb hear,
@@ -45,6 +60,8 @@ void tn_req_put_back(struct tn_req_list *list, struct tn_req_list *front);
 void tn_req_refuse(struct tn_store *store, struct tn_store_req *req, int status, const char *why);
 /* As if it had been answered, with nothing to tell: what the store does not set stays so. */
 void tn_req_init(struct tn_store_req *req);
+/* Fill in the hashes of the session and, with a name, of the term; once for each request. */
+void tn_req_hash(struct tn_store_req *req);
 /* Not done() yet. Where @why is empty the code has to do. */
 void tn_req_fail(struct tn_store_req *req, int status, const char *why);
 /* Calls done(), as does the next: @status 0 leaves the answer alone. */
@@ -58,6 +75,63 @@ const char *tn_op_fault(const struct tn_op *op);
 /* "granted": as stores that answer in words spell it. False: no answer. */
 bool tn_answer_parse(const char *word, size_t len, enum tn_answer *ret_answer);
 
+/* --- Sessions ------------------------------------------------------------------------------- */
+
+/* One that was opened, or waits, through this store. */
+struct tn_store_session {
+    struct tn_dict_node node;
+    struct tn_secret secret;
+    struct tn_secret hash; /* tn_secret_hash(secret, 's'). */
+};
+
+struct tn_store_session *tn_store_session_find(const struct tn_store *store,
+                                               const struct tn_secret *secret);
+/* Found or made, with zeros behind it. NULL: out of memory. */
+struct tn_store_session *tn_store_session_keep(struct tn_store *store,
+                                               const struct tn_secret *secret);
+void tn_store_session_drop(struct tn_store *store, struct tn_store_session *session);
+/* One after the other: NULL begins, and NULL is the end. */
+struct tn_store_session *tn_store_session_next(const struct tn_store *store,
+                                               const struct tn_store_session *session);
+/* OPEN, or an ACQUIRE that waits: news of this session may come. */
+bool tn_op_keeps_session(const struct tn_op *op);
+
+/* --- Names ---------------------------------------------------------------------------------- */
+
+/* One that is watched, or that the store uses for something else. */
+struct tn_store_name {
+    struct tn_dict_node node;
+    unsigned watchers;
+    unsigned uses; /* By the store. */
+    bool told;     /* @record was. */
+    struct tn_store_record record;
+    struct tn_store_name *retold_next;
+    char text[TN_NAME_MAX + 1];
+};
+
+/* NULL: there is none. */
+struct tn_store_name *tn_store_name_find(const struct tn_store *store, const char *text,
+                                         size_t len);
+/* Found or made, and one use more. NULL: out of memory, or too long for a name. */
+struct tn_store_name *tn_store_name_use(struct tn_store *store, const char *text, size_t len);
+/* One use less; without any, and without watchers, it is freed. */
+void tn_store_name_drop(struct tn_store *store, struct tn_store_name *name);
+/* As tn_store_session_next. */
+struct tn_store_name *tn_store_name_next(const struct tn_store *store,
+                                         const struct tn_store_name *name);
+
+/* ops->watch of a store on the frame. A second watcher hears what was told last. */
+int tn_store_watch(struct tn_store *store, const char *text, bool on);
+
+/* --- News: calls the host, unless the store is closing -------------------------------------- */
+
+/* To who watches, and only if it is another holder or token than was told last. */
+void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
+                      const struct tn_store_record *record);
+void tn_store_granted(struct tn_store *store, const char *name, const struct tn_secret *term_hash,
+                      uint64_t token);
+void tn_store_revoked(struct tn_store *store, const char *name, uint64_t token);
+
 /* --- Beside them ---------------------------------------------------------------------------- */
 
 /* What ops.list, read_clock or forget has been asked: one of the three is set. */
@@ -68,11 +142,28 @@ struct tn_store_query {
     tn_store_done *forgotten;
     void *arg;
     tenure_ns give_up_at;
+    struct tn_store_lease *leases; /* Of a list in the making. */
+    size_t count, room;
+    bool no_memory;
     char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
 };
 
-/* A copy of @query at the end of @queue, to be freed. False: out of memory, and the asker was told,
- * the only one who is told from within the call: there is no place to remember it. */
+/* ops->list, read_clock and forget of a store on the frame. Without memory the asker is told from
+ * within the call: there is no place to remember it. */
+void tn_store_list(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg);
+void tn_store_read_clock(struct tn_store *store, tn_store_clocked *done, void *arg);
+void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *done, void *arg);
+
+/* Room for one more, zeroed. NULL: out of memory, and so the query will fail. */
+struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query);
+/* Tells the asker: with @status 0 the leases, sorted, or that it is forgotten. Frees the query. */
+void tn_query_done(struct tn_store_query *query, int status, const char *why);
+/* The same for all of a queue. */
+void tn_query_done_all(struct tn_store_query **queue, int status, const char *why);
+void tn_query_push(struct tn_store_query **queue, struct tn_store_query *query);
+
+/* Of stores that are not on the frame: a copy of @query at the end of @queue, to be freed. False:
+ * out of memory, and the asker was told. */
 bool tn_query_add(struct tn_store_query **queue, const struct tn_store_query *query,
                   const char *prefix);
 /* Tells the asker. */

@@ -24,7 +24,7 @@
 #include "runtime/store_frame.h"
 #include "runtime/timer.h"
 
-enum { TURN_MAX = 256, BUCKETS = 256 };
+enum { TURN_MAX = 256 };
 
 /* One table. Guarded by @guard, as is the list of them. */
 struct place {
@@ -32,18 +32,6 @@ struct place {
     struct tn_table *table;
     struct memory_store *stores;
     tenure_ns now;
-    char name[TN_NAME_MAX + 1];
-};
-
-struct own {
-    struct own *next;
-    struct tn_secret session;
-};
-
-struct watch {
-    struct watch *next;
-    unsigned count;
-    bool told;
     char name[TN_NAME_MAX + 1];
 };
 
@@ -57,21 +45,17 @@ struct news {
 };
 
 struct memory_store {
-    struct tn_store base;
+    struct tn_store base; /* Its names and sessions are guarded, */
     struct place *place;
-    struct memory_store *next; /* In the place. Guarded, as the three below. */
-    struct own *owns;          /* Sessions opened, or waiting, through this store. */
-    struct watch *watches[BUCKETS];
+    struct memory_store *next; /* in the place, as are this and the inbox. */
     struct news *inbox, **inbox_end;
     struct tn_req_list queue;
     struct tn_store_query *lists;
     uint64_t latency_ms;
-    uv_idle_t idle;
     uv_timer_t later;
     uv_async_t wake;
     uv_poll_t alarm;
     int timer;
-    unsigned open_handles;
     bool unread; /* A watch whose name was not read yet. */
 };
 
@@ -113,23 +97,10 @@ static void read_record(const struct tn_table *table, uint32_t lease,
     *ret_record = record;
 }
 
-static struct watch **find_watch(struct memory_store *store, const char *name, size_t len)
+static void push_news(struct memory_store *store, struct news *news)
 {
-    const struct tn_hash_key key = { 0, 0 };
-    struct watch **link = &store->watches[tn_hash(key, name, len) % BUCKETS];
-
-    while (*link != NULL && (strlen((*link)->name) != len || memcmp((*link)->name, name, len) != 0))
-        link = &(*link)->next;
-    return link;
-}
-
-static bool is_own(const struct memory_store *store, const struct tn_secret *session)
-{
-    for (const struct own *own = store->owns; own != NULL; own = own->next) {
-        if (tn_secret_equal(&own->session, session))
-            return true;
-    }
-    return false;
+    *store->inbox_end = news;
+    store->inbox_end = &news->next;
 }
 
 /* Put one notice into one inbox; without memory it is lost. */
@@ -146,9 +117,17 @@ static void post(struct memory_store *store, const struct tn_notice *notice)
     tn_secret_hash(&notice->term, 't', &news->term);
     memcpy(news->name, view.name, view.name_len);
     read_record(store->place->table, notice->lease, &news->record);
-    *store->inbox_end = news;
-    store->inbox_end = &news->next;
+    push_news(store, news);
     (void)uv_async_send(&store->wake);
+}
+
+static bool is_concerned(const struct memory_store *store, const struct tn_notice *notice,
+                         const struct tn_lease_view *view)
+{
+    if (notice->kind != TN_NOTICE_CHANGED)
+        return tn_store_session_find(&store->base, &notice->session) != NULL;
+    const struct tn_store_name *name = tn_store_name_find(&store->base, view->name, view->name_len);
+    return name != NULL && name->watchers > 0;
 }
 
 static void post_all(struct place *place, const struct tn_result *result)
@@ -159,25 +138,22 @@ static void post_all(struct place *place, const struct tn_result *result)
         const struct tn_notice *notice = &result->list[i];
         tn_table_lease(place->table, notice->lease, &view);
         for (struct memory_store *store = place->stores; store != NULL; store = store->next) {
-            bool concerned = notice->kind == TN_NOTICE_CHANGED
-                                 ? *find_watch(store, view.name, view.name_len) != NULL
-                                 : is_own(store, &notice->session);
-            if (concerned)
+            if (is_concerned(store, notice, &view))
                 post(store, notice);
         }
     }
 }
 
-static void tell(struct memory_store *store, const struct news *news)
+static void tell(struct tn_store *store, const struct news *news)
 {
-    const struct tn_store_open *how = &store->base.how;
+    struct tn_store_name *name = tn_store_name_find(store, news->name, strlen(news->name));
 
     if (news->kind == TN_NOTICE_GRANTED)
-        how->host->granted(how->arg, news->name, &news->term, news->token);
+        tn_store_granted(store, news->name, &news->term, news->token);
     else if (news->kind == TN_NOTICE_REVOKED)
-        how->host->revoked(how->arg, news->name, news->token);
-    else
-        how->host->changed(how->arg, news->name, &news->record);
+        tn_store_revoked(store, news->name, news->token);
+    else if (name != NULL)
+        tn_store_changed(store, name, &news->record);
 }
 
 static void empty_inbox(struct memory_store *store)
@@ -189,8 +165,7 @@ static void empty_inbox(struct memory_store *store)
     leave();
     while (news != NULL) {
         struct news *next = news->next;
-        if (!store->base.closing)
-            tell(store, news);
+        tell(&store->base, news);
         free(news);
         news = next;
     }
@@ -228,46 +203,20 @@ static void arm(struct memory_store *store)
     tn_timer_arm(store->timer, wake);
 }
 
-/* Before the step, so that its own notices find it. False: out of memory. */
-static bool note_own(struct memory_store *store, const struct tn_op *op)
+static void carry_out(struct memory_store *store, struct tn_store_req *req)
 {
-    if (op->kind != TN_OP_OPEN && !(op->kind == TN_OP_ACQUIRE && op->wait))
-        return true;
-    if (is_own(store, &op->session))
-        return true;
-    struct own *own = calloc(1, sizeof *own);
-    if (own == NULL)
-        return false;
-    own->session = op->session;
-    own->next = store->owns;
-    store->owns = own;
-    return true;
-}
+    struct tn_store_session *session = tn_store_session_find(&store->base, &req->op.session);
+    struct tn_result result;
 
-static void drop_own(struct memory_store *store, const struct tn_secret *session)
-{
-    for (struct own **link = &store->owns; *link != NULL; link = &(*link)->next) {
-        if (tn_secret_equal(&(*link)->session, session)) {
-            struct own *own = *link;
-            *link = own->next;
-            free(own);
+    /* Before the step, so that its own notices find the session. */
+    if (session == NULL && tn_op_keeps_session(&req->op)) {
+        session = tn_store_session_keep(&store->base, &req->op.session);
+        if (session == NULL) {
+            tn_req_fail(req, TENURE_E_NOMEM, "out of memory");
             return;
         }
     }
-}
-
-static void carry_out(struct memory_store *store, struct tn_store_req *req)
-{
-    struct tn_result result;
-
-    if (req->status < 0)
-        return;
     enter();
-    if (!note_own(store, &req->op)) {
-        leave();
-        tn_req_fail(req, TENURE_E_NOMEM, "out of memory");
-        return;
-    }
     step(store, &req->op, &result);
     req->answer = result.answer;
     req->ttl = result.ttl;
@@ -276,153 +225,115 @@ static void carry_out(struct memory_store *store, struct tn_store_req *req)
     req->more = result.more;
     if (result.lease != 0)
         read_record(store->place->table, result.lease, &req->record);
-    if (result.answer == TN_ANSWER_GONE || req->op.kind == TN_OP_CLOSE)
-        drop_own(store, &req->op.session);
     leave();
+    if (session != NULL && (result.answer == TN_ANSWER_GONE || req->op.kind == TN_OP_CLOSE))
+        tn_store_session_drop(&store->base, session);
 }
 
 /* --- Listings and watches ------------------------------------------------------------------- */
 
-/* NULL: out of memory. */
-static struct tn_store_lease *collect(const struct tn_table *table, const char *prefix,
-                                      size_t *ret_count)
+static void collect(const struct tn_table *table, struct tn_store_query *query)
 {
     struct tn_lease_view view;
-    struct tn_store_lease *leases = NULL;
-    size_t room = 0;
-    size_t count = 0;
+    size_t len = strlen(query->prefix);
 
-    for (uint32_t i = tn_table_next(table, 0); i != 0 || leases == NULL;
-         i = i != 0 ? tn_table_next(table, i) : 0) {
-        if (count == room) {
-            room = room > 0 ? 2 * room : 16;
-            struct tn_store_lease *grown = realloc(leases, room * sizeof *leases);
-            if (grown == NULL) {
-                free(leases);
-                return NULL;
-            }
-            leases = grown;
-        }
-        if (i == 0)
-            break;
+    for (uint32_t i = tn_table_next(table, 0); i != 0; i = tn_table_next(table, i)) {
         tn_table_lease(table, i, &view);
-        if (view.name_len < strlen(prefix) || memcmp(view.name, prefix, strlen(prefix)) != 0)
+        if (view.name_len < len || memcmp(view.name, query->prefix, len) != 0)
             continue;
-        memset(leases[count].name, 0, sizeof leases[count].name);
-        memcpy(leases[count].name, view.name, view.name_len);
-        read_record(table, i, &leases[count].record);
-        count++;
+        struct tn_store_lease *lease = tn_query_add_lease(query);
+        if (lease == NULL)
+            return;
+        memcpy(lease->name, view.name, view.name_len);
+        read_record(table, i, &lease->record);
     }
-    tn_store_sort(leases, count);
-    *ret_count = count;
-    return leases;
 }
 
 static void answer_lists(struct memory_store *store)
 {
-    while (store->lists != NULL) {
-        struct tn_store_query *listing = store->lists;
-        struct tn_store_lease *leases = NULL;
-        size_t count = 0;
-        int status = TENURE_E_CLOSED;
+    while (store->lists != NULL && !store->base.closing) {
+        struct tn_store_query *query = store->lists;
 
-        store->lists = listing->next;
-        if (!store->base.closing) {
-            enter();
-            work_off(store);
-            leases = collect(store->place->table, listing->prefix, &count);
-            leave();
-            status = leases != NULL ? 0 : TENURE_E_NOMEM;
-        }
-        listing->listed(listing->arg, status, leases, count,
-                        status < 0 ? tenure_strerror(status) : NULL);
-        free(listing);
+        store->lists = query->next;
+        enter();
+        work_off(store);
+        collect(store->place->table, query);
+        leave();
+        tn_query_done(query, 0, NULL);
     }
 }
 
-/* The first look at a name that has come to be watched. */
-static void read_watch(struct memory_store *store, struct watch *watch)
+/* The first look at a name that has come to be watched; without memory it is repeated. */
+static void read_watch(struct memory_store *store, const struct tn_store_name *name)
 {
     struct tn_op op = { .kind = TN_OP_READ,
-                        .name = watch->name,
-                        .name_len = (uint32_t)strlen(watch->name) };
+                        .name = name->text,
+                        .name_len = (uint32_t)strlen(name->text) };
     struct news *news = calloc(1, sizeof *news);
     struct tn_result result;
 
-    if (news == NULL)
+    if (news == NULL) {
+        store->unread = true;
         return;
+    }
     step(store, &op, &result);
-    watch->told = true;
     news->kind = TN_NOTICE_CHANGED;
-    memcpy(news->name, watch->name, sizeof news->name);
+    memcpy(news->name, name->text, sizeof news->name);
     if (result.lease != 0)
         read_record(store->place->table, result.lease, &news->record);
-    *store->inbox_end = news;
-    store->inbox_end = &news->next;
+    push_news(store, news);
 }
 
 static void read_watches(struct memory_store *store)
 {
+    const struct tn_store_name *name = NULL;
+
     if (!store->unread)
         return;
     store->unread = false;
     enter();
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        for (struct watch *watch = store->watches[i]; watch != NULL; watch = watch->next) {
-            if (!watch->told)
-                read_watch(store, watch);
-        }
+    while ((name = tn_store_name_next(&store->base, name)) != NULL) {
+        if (!name->told)
+            read_watch(store, name);
     }
     leave();
 }
 
 /* --- Turns ---------------------------------------------------------------------------------- */
 
-static void run(struct memory_store *store);
-
-static void idle(uv_idle_t *handle)
+static void hear_later(uv_timer_t *handle)
 {
-    run(handle->data);
+    tn_store_kick(handle->data);
 }
 
-static void later(uv_timer_t *handle)
+static void turn_soon(struct memory_store *store)
 {
-    run(handle->data);
-}
-
-static void kick(struct memory_store *store)
-{
-    if (store->latency_ms == 0 || store->base.closing)
-        (void)uv_idle_start(&store->idle, idle);
+    if (store->latency_ms == 0)
+        tn_store_kick(&store->base);
     else if (!uv_is_active((const uv_handle_t *)&store->later))
-        (void)uv_timer_start(&store->later, later, store->latency_ms, 0);
+        (void)uv_timer_start(&store->later, hear_later, store->latency_ms, 0);
 }
 
-static void shut(struct memory_store *store);
-
-static void run(struct memory_store *store)
+static void turn(struct tn_store *base)
 {
+    struct memory_store *store = (struct memory_store *)base;
     struct tn_store_req *req;
 
-    (void)uv_idle_stop(&store->idle);
-    (void)uv_timer_stop(&store->later);
-    for (int i = 0;
-         i < TURN_MAX && !store->base.closing && (req = tn_req_take(&store->queue)) != NULL; i++) {
+    for (int i = 0; i < TURN_MAX && !base->closing && (req = tn_req_take(&store->queue)) != NULL;
+         i++) {
         carry_out(store, req);
         empty_inbox(store);
         req->done(req);
     }
-    if (!store->base.closing)
+    if (!base->closing)
         read_watches(store);
     empty_inbox(store);
     answer_lists(store);
-    if (store->base.closing) {
-        shut(store);
+    if (base->closing)
         return;
-    }
     arm(store);
     if (store->queue.first != NULL)
-        kick(store);
+        turn_soon(store);
 }
 
 static void woken(uv_async_t *handle)
@@ -457,62 +368,35 @@ static void hear_alarm(uv_poll_t *handle, int status, int events)
 
 /* --- The interface -------------------------------------------------------------------------- */
 
-static const char *find_fault(const struct tn_op *op)
-{
-    if ((op->kind == TN_OP_OPEN || op->kind == TN_OP_RENEW) && op->seq == 0)
-        return "the sequence number is missing";
-    return tn_op_fault(op);
-}
-
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct memory_store *store = (struct memory_store *)base;
-    const char *fault = find_fault(&req->op);
 
-    tn_req_init(req);
-    if (fault != NULL)
-        tn_req_fail(req, TENURE_E_INVALID, fault);
-    if (base->closing)
-        tn_req_fail(req, TENURE_E_CLOSED, "the store is closed");
+    /* Nobody else knows a session here, so the number 0 is a mistake. */
+    if ((req->op.kind == TN_OP_OPEN || req->op.kind == TN_OP_RENEW) && req->op.seq == 0) {
+        tn_req_refuse(base, req, TENURE_E_INVALID, "the sequence number is missing");
+        return;
+    }
     tn_req_add(&store->queue, req);
-    kick(store);
+    turn_soon(store);
 }
 
-static int watch_name(struct tn_store *base, const char *name, bool on)
+static int watched(struct tn_store *base, struct tn_store_name *name, bool on)
 {
     struct memory_store *store = (struct memory_store *)base;
-    struct watch *made = calloc(1, sizeof *made);
 
-    if (made == NULL)
-        return TENURE_E_NOMEM;
-    enter();
-    struct watch **link = find_watch(store, name, strlen(name));
-    TN_ASSERT(on || *link != NULL);
-    if (on && *link == NULL) {
-        (void)snprintf(made->name, sizeof made->name, "%s", name);
-        *link = made;
-        made = NULL;
-        store->unread = true;
-    }
-    (*link)->count += on ? 1U : -1U;
-    if ((*link)->count == 0) {
-        struct watch *gone = *link;
-        *link = gone->next;
-        free(gone);
-    }
-    leave();
-    free(made);
-    kick(store);
+    (void)name;
+    store->unread = store->unread || on;
+    turn_soon(store);
     return 0;
 }
 
-static void list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
+static void ask(struct tn_store *base, struct tn_store_query *query)
 {
     struct memory_store *store = (struct memory_store *)base;
-    const struct tn_store_query query = { .listed = done, .arg = arg };
 
-    if (tn_query_add(&store->lists, &query, prefix))
-        kick(store);
+    tn_query_push(&store->lists, query);
+    turn_soon(store);
 }
 
 /* --- Opening and closing -------------------------------------------------------------------- */
@@ -586,54 +470,25 @@ static void part(struct memory_store *store)
     store->place = NULL;
 }
 
-static void free_store(struct memory_store *store)
+static void shut(struct tn_store *base)
 {
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        while (store->watches[i] != NULL) {
-            struct watch *watch = store->watches[i];
-            store->watches[i] = watch->next;
-            free(watch);
-        }
-    }
-    while (store->owns != NULL) {
-        struct own *own = store->owns;
-        store->owns = own->next;
-        free(own);
-    }
-    if (store->timer >= 0)
-        (void)close(store->timer);
-    tn_store_gone(&store->base);
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct memory_store *store = handle->data;
-
-    TN_ASSERT(store->open_handles > 0);
-    if (--store->open_handles == 0)
-        free_store(store);
-}
-
-static void shut(struct memory_store *store)
-{
+    struct memory_store *store = (struct memory_store *)base;
     struct tn_store_req *req;
 
     while ((req = tn_req_take(&store->queue)) != NULL)
         tn_req_finish(req, TENURE_E_CLOSED, "the store is closed");
+    tn_query_done_all(&store->lists, TENURE_E_CLOSED, "the store is closed");
     part(store);
     empty_inbox(store);
-    uv_close((uv_handle_t *)&store->idle, handle_closed);
-    uv_close((uv_handle_t *)&store->later, handle_closed);
-    uv_close((uv_handle_t *)&store->wake, handle_closed);
-    uv_close((uv_handle_t *)&store->alarm, handle_closed);
+    tn_store_end(base);
 }
 
-static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+static void free_rest(struct tn_store *base)
 {
     struct memory_store *store = (struct memory_store *)base;
 
-    tn_store_close(base, closed, arg);
-    kick(store);
+    if (store->timer >= 0)
+        (void)close(store->timer);
 }
 
 /* "NAME?latency=5ms" */
@@ -660,48 +515,28 @@ static int parse_rest(const char *rest, char *ret_name, size_t size, uint64_t *r
     return 0;
 }
 
-static int refuse(int code, const char *why, struct tn_text *reterr)
+/* What was made before a failure is the frame's to close. Returns why it failed, or NULL. */
+static const char *start(struct memory_store *store, const char *name, int *ret_code)
 {
-    tn_text_add(reterr, why);
-    return code;
-}
+    struct tn_store *base = &store->base;
 
-/* Handles that were initialised can only be freed by the loop. */
-static int start(struct memory_store *store, const char *name, struct tn_text *reterr)
-{
-    struct uv_loop_s *loop = store->base.how.loop;
-
-    store->idle.data = store;
-    store->later.data = store;
-    store->wake.data = store;
-    store->alarm.data = store;
-    if (uv_async_init(loop, &store->wake, woken) != 0)
-        return refuse(TENURE_E_UNAVAILABLE, "no descriptor is left for the loop", reterr);
-    store->open_handles++;
-    if (uv_poll_init(loop, &store->alarm, store->timer) != 0)
-        return refuse(TENURE_E_UNAVAILABLE, "the loop cannot watch a timer", reterr);
-    store->open_handles++;
+    *ret_code = TENURE_E_UNAVAILABLE;
+    if (store->timer < 0)
+        return "no descriptor is left for a timer";
+    if (uv_async_init(base->how.loop, &store->wake, woken) != 0)
+        return "no descriptor is left for the loop";
+    tn_store_add_handle(base, &store->wake);
+    if (uv_poll_init(base->how.loop, &store->alarm, store->timer) != 0)
+        return "the loop cannot watch a timer";
+    tn_store_add_handle(base, &store->alarm);
+    (void)uv_timer_init(base->how.loop, &store->later);
+    tn_store_add_handle(base, &store->later);
+    *ret_code = TENURE_E_NOMEM;
     if (!join(store, name))
-        return refuse(TENURE_E_NOMEM, "out of memory", reterr);
-    (void)uv_idle_init(loop, &store->idle);
-    (void)uv_timer_init(loop, &store->later);
-    store->open_handles += 2;
+        return "out of memory";
     (void)uv_poll_start(&store->alarm, UV_READABLE, hear_alarm);
-    return 0;
-}
-
-/* What start has left, as far as it came. */
-static void discard(struct memory_store *store)
-{
-    unsigned handles = store->open_handles;
-
-    store->base.closing = true;
-    if (handles > 0)
-        uv_close((uv_handle_t *)&store->wake, handle_closed);
-    if (handles > 1)
-        uv_close((uv_handle_t *)&store->alarm, handle_closed);
-    if (handles == 0)
-        free_store(store);
+    *ret_code = 0;
+    return NULL;
 }
 
 static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
@@ -709,20 +544,18 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 {
     struct memory_store *store = tn_store_new(sizeof *store, ops, how, reterr);
     char name[TN_NAME_MAX + 1];
+    const char *why = NULL;
 
     if (store == NULL)
         return TENURE_E_NOMEM;
+    store->base.guard = &guard;
     store->inbox_end = &store->inbox;
     store->timer = tn_timer_open();
     int rc = parse_rest(how->rest, name, sizeof name, &store->latency_ms, reterr);
-    if (rc == 0 && store->timer < 0)
-        rc = refuse(TENURE_E_UNAVAILABLE, "no descriptor is left for a timer", reterr);
     if (rc == 0)
-        rc = start(store, name, reterr);
-    if (rc < 0) {
-        discard(store);
-        return rc;
-    }
+        why = start(store, name, &rc);
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc, why, reterr);
     arm(store);
     *ret_store = &store->base;
     return 0;
@@ -735,8 +568,13 @@ const struct tn_store_ops tn_memory_store_ops = {
     .ttl_max = TN_TTL_MAX,
     .open = open_store,
     .submit = submit,
-    .watch = watch_name,
-    .list = list_names,
-    .close = close_store,
+    .watch = tn_store_watch,
+    .list = tn_store_list,
+    .close = tn_store_close,
     .class_why = "one process, and no longer than it lives",
+    .turn = turn,
+    .watched = watched,
+    .ask = ask,
+    .shut = shut,
+    .free = free_rest,
 };
