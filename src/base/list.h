@@ -55,4 +55,16 @@ static inline struct tn_list_node *tn_list_take(struct tn_list *list)
     return node;
 }
 
+/* All of @from behind all of @list. */
+static inline void tn_list_move(struct tn_list *list, struct tn_list *from)
+{
+    if (tn_list_first(from) == NULL)
+        return;
+    from->ends.next->prev = list->ends.prev;
+    list->ends.prev->next = from->ends.next;
+    from->ends.prev->next = &list->ends;
+    list->ends.prev = from->ends.prev;
+    tn_list_init(from);
+}
+
 #endif

@@ -213,7 +213,7 @@ struct tn_store {
     uv_idle_t turn;
     bool has_turn, shut;
     struct tn_req_list refused;     /* Their done() comes with the next turn. */
-    struct tn_store_query *late;    /* Asked while it was closing. */
+    struct tn_store_query *late;    /* The same. */
     struct tn_store_name *retold;   /* Known already, and watched once more. */
     struct tn_dict names, sessions; /* Of this store. */
     pthread_mutex_t *guard;         /* Held while those change; NULL: no other thread reads them. */

@@ -62,11 +62,15 @@ static void store_free(struct tn_store *store)
         closed(arg);
 }
 
-/* What was asked while the store was closing. */
+/* What was refused as it came. */
 static void refuse_late(struct tn_store *store)
 {
     tn_req_finish_all(&store->refused);
-    tn_query_done_all(&store->late, TENURE_E_CLOSED, "the store is closed");
+    while (store->late != NULL) {
+        struct tn_store_query *query = store->late;
+        store->late = query->next;
+        tn_query_done(query, query->refused, query->why);
+    }
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -542,6 +546,15 @@ bool tn_query_add(struct tn_store_query **queue, const struct tn_store_query *qu
     return copy != NULL;
 }
 
+void tn_query_refuse(struct tn_store *store, struct tn_store_query *query, int status,
+                     const char *why)
+{
+    query->refused = status;
+    query->why = why;
+    tn_query_push(&store->late, query);
+    tn_store_kick(store);
+}
+
 static void query_ask(struct tn_store *store, const struct tn_store_query *query,
                       const char *prefix)
 {
@@ -550,12 +563,10 @@ static void query_ask(struct tn_store *store, const struct tn_store_query *query
     if (copy == NULL)
         return;
     copy->give_up_at = tn_clock_now(store->how.clock) + store->how.patience;
-    if (store->closing) {
-        tn_query_push(&store->late, copy);
-        tn_store_kick(store);
-    } else {
+    if (store->closing)
+        tn_query_refuse(store, copy, TENURE_E_CLOSED, "the store is closed");
+    else
         store->ops->ask(store, copy);
-    }
 }
 
 void tn_store_list(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg)

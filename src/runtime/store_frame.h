@@ -145,6 +145,8 @@ struct tn_store_query {
     struct tn_store_lease *leases; /* Of a list in the making. */
     size_t count, room;
     bool no_memory;
+    int refused; /* Why it will fail with the next turn: the code, and a text that stays. */
+    const char *why;
     char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
 };
 
@@ -158,7 +160,10 @@ void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *
 struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query);
 /* Tells the asker: with @status 0 the leases, sorted, or that it is forgotten. Frees the query. */
 void tn_query_done(struct tn_store_query *query, int status, const char *why);
-/* The same for all of a queue. */
+/* With the next turn of the loop: never inside ops->ask. */
+void tn_query_refuse(struct tn_store *store, struct tn_store_query *query, int status,
+                     const char *why);
+/* As tn_query_done, for all of a queue. */
 void tn_query_done_all(struct tn_store_query **queue, int status, const char *why);
 void tn_query_push(struct tn_store_query **queue, struct tn_store_query *query);
 

@@ -9,7 +9,7 @@
 #include "base/url.h"
 #include "runtime/store_frame.h"
 #include "stores/memory.h"
-#include "stores/own.h"
+#include "stores/plugin/plugin.h"
 #include "stores/redis/redis.h"
 #include "stores/sqlite.h"
 #include "stores/tenured/tenured.h"
@@ -168,7 +168,7 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
             return 0;
         }
     }
-    const struct tn_store_ops *own = url[len] == ':' ? tn_own_find(url, len) : NULL;
+    const struct tn_store_ops *own = url[len] == ':' ? tn_plugin_find(url, len) : NULL;
     if (own != NULL) {
         *ret_ops = own;
         *ret_rest = url + len + 1;

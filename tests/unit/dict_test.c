@@ -109,6 +109,25 @@ TEST(list_nodes_leave_from_anywhere)
     CHECK(tn_list_first(&list) == NULL);
 }
 
+TEST(list_moves_behind_another)
+{
+    struct tn_list_node nodes[3] = { 0 };
+    struct tn_list list, other;
+
+    tn_list_init(&list);
+    tn_list_init(&other);
+    tn_list_move(&list, &other);
+    CHECK(tn_list_first(&list) == NULL);
+    tn_list_add(&list, &nodes[0]);
+    tn_list_add(&other, &nodes[1]);
+    tn_list_add(&other, &nodes[2]);
+    tn_list_move(&list, &other);
+    CHECK(tn_list_first(&other) == NULL);
+    for (int i = 0; i < 3; i++)
+        CHECK(tn_list_take(&list) == &nodes[i]);
+    CHECK(tn_list_take(&list) == NULL);
+}
+
 TEST(hex_digits_come_back_as_the_same_bytes)
 {
     const unsigned char bytes[] = { 0x00, 0x7f, 0xa5, 0xff };

@@ -1,4 +1,4 @@
-/* own_store_test.c - a store that the application brings: registering it, answers from any thread,
+/* plugin_test.c - a store that the application brings: registering it, answers from any thread,
  * answers that never come, news, and closing while it is at work. */
 #include "tests/harness/test.h"
 
@@ -8,7 +8,6 @@
 #include <uv.h>
 
 #include "base/sha256.h"
-#include "stores/own.h"
 #include "stores/registry.h"
 #include "tenure/store.h"
 
