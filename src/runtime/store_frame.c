@@ -1,6 +1,7 @@
 /* store_frame.c - what is the same in every store; store_frame.h. */
 #include "runtime/store_frame.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -384,13 +385,14 @@ struct tn_store_name *tn_store_name_find(const struct tn_store *store, const cha
 struct tn_store_name *tn_store_name_use(struct tn_store *store, const char *text, size_t len)
 {
     struct tn_store_name *name = tn_store_name_find(store, text, len);
-    size_t size = store->ops->name_size;
+    size_t size = store->ops->name_size > 0 ? store->ops->name_size : sizeof *name;
 
     if (name == NULL) {
-        name = len <= TN_NAME_MAX ? calloc(1, size > 0 ? size : sizeof *name) : NULL;
+        name = len <= TN_NAME_MAX ? calloc(1, size + len + 1) : NULL;
         if (name == NULL)
             return NULL;
-        memcpy(name->text, text, len);
+        memcpy((char *)name + size, text, len);
+        name->text = (const char *)name + size;
         tables_lock(store);
         tn_dict_add(&store->names, &name->node, name->text, len);
         tables_unlock(store);
@@ -407,6 +409,7 @@ void tn_store_name_drop(struct tn_store *store, struct tn_store_name *name)
     tables_lock(store);
     tn_dict_remove(&store->names, &name->node);
     tables_unlock(store);
+    free(name->told);
     free(name);
 }
 
@@ -416,9 +419,12 @@ struct tn_store_name *tn_store_name_next(const struct tn_store *store,
     return (struct tn_store_name *)tn_dict_next(&store->names, name != NULL ? &name->node : NULL);
 }
 
-/* Not inside watch: with the next turn. It holds a use until then. */
+/* Not inside watch: with the next turn, once for all who came since. It holds a use until then. */
 static void tell_again(struct tn_store *store, struct tn_store_name *name)
 {
+    if (name->retold)
+        return;
+    name->retold = true;
     name->uses++;
     name->retold_next = store->retold;
     store->retold = name;
@@ -437,9 +443,10 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on)
     name->watchers += on ? 1U : -1U;
     tables_unlock(store);
     if (name->watchers == (on ? 1 : 0)) {
-        name->told = false;
+        free(name->told);
+        name->told = NULL;
         rc = store->ops->watched(store, name, on);
-    } else if (on && name->told) {
+    } else if (on && name->told != NULL) {
         tell_again(store, name);
     }
     if (rc < 0 && on) {
@@ -453,23 +460,42 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on)
 
 /* --- News ----------------------------------------------------------------------------------- */
 
+/* A record takes what its label does: a host may watch ten thousand names. */
+static size_t record_size(const struct tn_store_record *record)
+{
+    return offsetof(struct tn_store_record, label) + record->label_len + 1;
+}
+
+/* Without memory it is told once more than is needed. */
+static void remember_told(struct tn_store_name *name, const struct tn_store_record *record)
+{
+    free(name->told);
+    name->told = malloc(record_size(record));
+    if (name->told != NULL)
+        memcpy(name->told, record, record_size(record));
+}
+
 static void tell_retold(struct tn_store *store)
 {
     while (store->retold != NULL) {
         struct tn_store_name *name = store->retold;
-        struct tn_store_record record = name->record;
+        struct tn_store_record record;
         store->retold = name->retold_next;
-        if (name->watchers > 0 && name->told && !store->closing)
+        name->retold = false;
+        if (name->watchers > 0 && name->told != NULL && !store->closing) {
+            memcpy(&record, name->told, record_size(name->told));
             store->how.host->changed(store->how.arg, name->text, &record);
+        }
         tn_store_name_drop(store, name);
     }
 }
 
 static bool is_told(const struct tn_store_name *name, const struct tn_store_record *record)
 {
-    return name->told && name->record.held == record->held &&
-           name->record.revoked == record->revoked && name->record.token == record->token &&
-           tn_secret_equal(&name->record.term, &record->term);
+    const struct tn_store_record *told = name->told;
+
+    return told != NULL && told->held == record->held && told->revoked == record->revoked &&
+           told->token == record->token && tn_secret_equal(&told->term, &record->term);
 }
 
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
@@ -477,8 +503,7 @@ void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
 {
     if (store->closing || name->watchers == 0 || is_told(name, record))
         return;
-    name->told = true;
-    name->record = *record;
+    remember_told(name, record);
     name->uses++; /* Whoever is told may end the watch. */
     store->how.host->changed(store->how.arg, name->text, record);
     tn_store_name_drop(store, name);

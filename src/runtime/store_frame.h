@@ -103,10 +103,11 @@ struct tn_store_name {
     struct tn_dict_node node;
     unsigned watchers;
     unsigned uses; /* By the store. */
-    bool told;     /* @record was. */
-    struct tn_store_record record;
+    bool retold;   /* It is in the store's list of those that are told again. */
+    /* What was told last, as long as its label is; NULL: nothing. */
+    struct tn_store_record *told;
     struct tn_store_name *retold_next;
-    char text[TN_NAME_MAX + 1];
+    const char *text; /* Behind the struct. */
 };
 
 /* NULL: there is none. */

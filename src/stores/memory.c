@@ -293,7 +293,7 @@ static void read_watches(struct memory_store *store)
     store->unread = false;
     enter();
     while ((name = tn_store_name_next(&store->base, name)) != NULL) {
-        if (!name->told)
+        if (name->told == NULL)
             read_watch(store, name);
     }
     leave();
