@@ -393,6 +393,11 @@ int tn_aws_open(struct tn_web *web, struct tn_aws **ret_aws, struct tn_text *ret
     return 0;
 }
 
+void tn_aws_attach(struct tn_aws *aws, struct tn_web *web)
+{
+    aws->web = web;
+}
+
 void tn_aws_free(struct tn_aws *aws)
 {
     TN_ASSERT(aws == NULL || aws->step == STEP_REST);

@@ -45,10 +45,12 @@ struct tn_aws_wait {
     struct tn_aws_wait *next; /* Its own. */
 };
 
-/* Reads the environment and the files. @web is borrowed. Returns 0; TENURE_E_INVALID: a profile
+/* Reads the environment and the files. @web is borrowed, and may come later by tn_aws_attach: so
+ * nothing is open yet if the configuration is wrong. Returns 0; TENURE_E_INVALID: a profile
  * that is named is not there, or asks for what is not supported; TENURE_E_NOMEM. */
 TENURE_MUST_USE int tn_aws_open(struct tn_web *web, struct tn_aws **ret_aws,
                                 struct tn_text *reterr);
+void tn_aws_attach(struct tn_aws *aws, struct tn_web *web);
 /* After all requests of @web have ended, and before it is closed or from its closed(). Takes NULL.
  * No done() is called. */
 void tn_aws_free(struct tn_aws *aws);

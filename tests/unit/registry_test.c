@@ -83,7 +83,7 @@ TEST(a_scheme_of_other_builds_is_told_apart)
 
 TEST(a_scheme_of_no_build_yet_is_told_apart)
 {
-    static const char *const urls[] = { "consul://x", "kubernetes://x", "dynamodb://x" };
+    static const char *const urls[] = { "consul://x", "kubernetes://x" };
     const struct tn_store_ops *ops = NULL;
     const char *rest = NULL;
 
