@@ -399,6 +399,7 @@ static void answered(struct tn_web_req *req)
     }
     call->values = values;
     int count = tn_json_read(req->body, req->body_len, values, max);
+    call->count = count > 0 ? (uint32_t)count : 0;
     if (req->http != 200) {
         judge_error(call, values, count);
         complete(call);
@@ -482,6 +483,7 @@ void tn_dynamo_send(struct tn_dynamo_call *call)
     struct tn_dynamo_call **link = &call->dynamo->waiting;
 
     call->second = false;
+    call->count = 0;
     call->outcome = TN_DYNAMO_UNKNOWN;
     if (call->dynamo->under_way < CALLS_MAX) {
         start(call);

@@ -50,7 +50,8 @@ struct tn_dynamo_call {
     struct tn_json_value *values; /* Room for the answer; NULL: @own. */
     uint32_t values_max;
     struct tn_text body; /* On @sent; tn_dynamo_begin and tn_json_string fill it. */
-    /* Set before done(), good until it returns. */
+    /* Set before done(), good until it returns. @values point into req.body. */
+    uint32_t count; /* Of @values. */
     enum tn_dynamo_outcome outcome;
     bool second; /* CONDITION: it was that of a transaction's second part. */
     char error[TN_ERROR_TEXT];

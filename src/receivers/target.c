@@ -20,9 +20,11 @@
 #define TIMEOUT TN_SEC(5)
 
 static const struct tn_fence_ops *const receivers[] = {
-    &tn_fence_sqlite_ops, &tn_fence_file_ops,    &tn_fence_postgres_ops,   &tn_fence_postgresql_ops,
-    &tn_fence_redis_ops,  &tn_fence_rediss_ops,  &tn_fence_redis_unix_ops, &tn_fence_http_ops,
-    &tn_fence_https_ops,  &tn_fence_tenured_ops, &tn_fence_tenureds_ops,   &tn_fence_unix_ops,
+    &tn_fence_sqlite_ops,     &tn_fence_file_ops,     &tn_fence_postgres_ops,
+    &tn_fence_postgresql_ops, &tn_fence_redis_ops,    &tn_fence_rediss_ops,
+    &tn_fence_redis_unix_ops, &tn_fence_http_ops,     &tn_fence_https_ops,
+    &tn_fence_tenured_ops,    &tn_fence_tenureds_ops, &tn_fence_unix_ops,
+    &tn_fence_dynamodb_ops,
 };
 
 enum { RECEIVERS = sizeof receivers / sizeof receivers[0] };

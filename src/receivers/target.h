@@ -5,6 +5,7 @@
  *     postgres://...    a PostgreSQL database in which the fences were installed
  *     redis://...       a Redis, also by redis+unix:PATH and, with TLS, rediss://...
  *     http://...        a gate, `tenure gate`; https://... where TLS is in front of it
+ *     dynamodb://...    a table of DynamoDB
  *     unix:PATH         tenured, also by tenured://... and, with TLS, tenureds://...
  *
  * A scheme is one struct tn_fence_ops in the table of target.c.
@@ -134,6 +135,7 @@ extern const struct tn_fence_ops tn_fence_https_ops;
 extern const struct tn_fence_ops tn_fence_tenured_ops;
 extern const struct tn_fence_ops tn_fence_tenureds_ops;
 extern const struct tn_fence_ops tn_fence_unix_ops;
+extern const struct tn_fence_ops tn_fence_dynamodb_ops;
 
 /* "PLACE: why", with the foreign part escaped; returns @code. */
 int tn_fence_refuse(int code, const char *place, const char *why, struct tn_text *reterr);
