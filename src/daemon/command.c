@@ -88,8 +88,10 @@ bool tn_may_quietly(const struct tn_call *call, enum tn_right right, const char 
 {
     const struct tn_acl *acl = call->server->acl;
 
-    if (acl == NULL || call->conn->trusted)
+    if (call->conn->trusted)
         return true;
+    if (acl == NULL)
+        return !call->conn->member || right != TN_ADMIN;
     return name != NULL ? tn_acl_allows(acl, call->conn->user, right, name, len)
                         : tn_acl_allows_some(acl, call->conn->user, right);
 }
@@ -100,7 +102,10 @@ bool tn_may(struct tn_call *call, enum tn_right right, const char *name, size_t 
 
     if (tn_may_quietly(call, right, name, len))
         return true;
-    if (call->conn->user[0] == 0)
+    if (call->server->acl == NULL)
+        tn_reply_error(call, "DENIED this is for the daemon's own user and root, not for the group "
+                             "of its socket");
+    else if (call->conn->user[0] == 0)
         tn_reply_error(call, "NOAUTH say who you are first: AUTH USER SECRET");
     else
         tn_reply_error(call, "DENIED user %s has no right to %s %s", call->conn->user,

@@ -432,7 +432,26 @@ void tn_conn_close(struct tn_conn *conn)
     uv_close(&conn->uv.handle, closed);
 }
 
-/* Who is at the other end; only this user and root may be, on a Unix socket. */
+/* Whether the process at the other end is in the socket's group. What cannot be read is no. */
+static bool is_member(const struct tn_conn *conn, gid_t primary)
+{
+    const struct tn_server_config *config = &conn->server->config;
+    socklen_t len = 0;
+    bool found = false;
+
+    if (config->socket_group == NULL || primary == config->socket_gid)
+        return config->socket_group != NULL;
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || errno != ERANGE)
+        return false; /* It has no further groups, or the kernel does not tell. */
+    gid_t *groups = malloc(len);
+    if (groups != NULL && getsockopt(conn->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) == 0)
+        for (size_t i = 0; i < len / sizeof *groups; i++)
+            found = found || groups[i] == config->socket_gid;
+    free(groups);
+    return found;
+}
+
+/* The process at the other end. A Unix socket is for this user, root and the socket's group. */
 static bool know_peer(struct tn_conn *conn)
 {
     struct ucred cred;
@@ -446,7 +465,8 @@ static bool know_peer(struct tn_conn *conn)
     conn->pid = cred.pid;
     conn->uid = cred.uid;
     conn->trusted = cred.uid == geteuid() || cred.uid == 0;
-    return conn->trusted;
+    conn->member = !conn->trusted && is_member(conn, cred.gid);
+    return conn->trusted || conn->member;
 }
 
 static void refuse(struct tn_conn *conn, const char *line)
@@ -541,7 +561,8 @@ void tn_conn_accept(uv_stream_t *listener, int status)
     if (listener->type == UV_TCP && server->tls != NULL && !tn_secure_accept(conn))
         tn_conn_close(conn);
     else if (!know_peer(conn))
-        refuse(conn, "DENIED this socket is for its owner only");
+        refuse(conn,
+               "DENIED this socket is for its owner, and for the group that --socket-group names");
     else if (!tn_peer_add(conn))
         refuse(conn, "FULL too many connections of this peer");
     else if (server->conn_count > server->config.conns_max && !make_room(conn))

@@ -1,6 +1,7 @@
 /* listen.c - where peers come in: Unix sockets, and TCP on the machine's own addresses.
  *
- * A Unix socket is made with mode 0600; a socket file that nobody listens on any more is removed.
+ * A Unix socket is made with mode 0600, or 0660 and the group of --socket-group. A socket file that
+ * nobody listens on any more is removed.
  * TCP carries no proof of who asks, so beyond loopback it is only there with mutual TLS. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -66,6 +67,19 @@ static int clear_path(const struct sockaddr_un *address, const char *url, struct
     return 0;
 }
 
+/* The group first: until then the socket is its owner's alone. */
+static int admit_group(const struct tn_server *server, const char *url, const char *path,
+                       struct tn_text *reterr)
+{
+    if (server->config.socket_group == NULL ||
+        (lchown(path, (uid_t)-1, server->config.socket_gid) == 0 && chmod(path, 0660) == 0))
+        return 0;
+    int rc = refuse(reterr, TENURE_E_DENIED, url, "cannot be given to the group ");
+    tn_text_addf(reterr, "%s: %s; is the daemon's user in it?", server->config.socket_group,
+                 strerror(errno));
+    return rc;
+}
+
 static int listen_unix(struct tn_server *server, struct tn_listener *listener, const char *url,
                        const char *path, struct tn_text *reterr)
 {
@@ -90,6 +104,12 @@ static int listen_unix(struct tn_server *server, struct tn_listener *listener, c
                       strerror(error));
     }
     (void)umask(mask);
+    rc = admit_group(server, url, path, reterr);
+    if (rc != 0) {
+        (void)unlink(path);
+        (void)close(fd);
+        return rc;
+    }
     listener->path = strdup(path);
     (void)uv_pipe_init(&server->loop, &listener->uv.pipe, 0);
     (void)uv_pipe_open(&listener->uv.pipe, fd);

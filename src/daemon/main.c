@@ -3,6 +3,7 @@
  * A usage error is one line on stderr and exit status 64, before anything is created. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static const char usage[] =
     "\n"
     "  --data DIR             where the journal is (mode 0700)\n"
     "                         [/var/lib/tenured/data; for users ~/.local/state/tenured/data]\n"
-    "  --listen unix:PATH     a Unix socket, for this user and root\n"
+    "  --listen unix:PATH     a Unix socket, for this user and root; see --socket-group\n"
     "                         [unix:/run/tenured/tenured.sock; for users in $XDG_RUNTIME_DIR]\n"
     "  --listen tcp:HOST:PORT TCP; may be repeated, and replaces the default socket\n"
     "  --witness PATH|none    the file outside DIR that knows how far the data had come\n"
@@ -45,6 +46,7 @@ static const char usage[] =
     "                         peer, and may be on any address; read again on SIGHUP\n"
     "  --http HOST:PORT       the same over HTTP, with metrics [none]\n"
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
+    "  --socket-group GROUP   its members may use the Unix sockets, too, but not administer\n"
     "  --config FILE          options, one on a line, without the dashes\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
     "  --max-connections N    [10000]\n"
@@ -120,9 +122,13 @@ static const char **path_of(struct tn_server_config *config, const char *option)
         const char *name;
         const char **value;
     } list[] = {
-        { "--data", &config->journal.dir }, { "--http", &config->http },
-        { "--acl", &config->acl },          { "--tls-cert", &config->tls_cert },
-        { "--tls-key", &config->tls_key },  { "--tls-ca", &config->tls_ca },
+        { "--data", &config->journal.dir },
+        { "--http", &config->http },
+        { "--acl", &config->acl },
+        { "--tls-cert", &config->tls_cert },
+        { "--tls-key", &config->tls_key },
+        { "--tls-ca", &config->tls_ca },
+        { "--socket-group", &config->socket_group },
     };
 
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
@@ -321,6 +327,21 @@ static int choose_socket(struct settings *settings)
     return -1;
 }
 
+/* By its name, or by its number in digits. */
+static int find_group(struct tn_server_config *config)
+{
+    const struct group *group = getgrnam(config->socket_group);
+    uint64_t number;
+
+    if (group != NULL)
+        config->socket_gid = group->gr_gid;
+    else if (tn_u64_parse(config->socket_group, &number) == 0 && number < UINT32_MAX)
+        config->socket_gid = (gid_t)number;
+    else
+        return bad("there is no group '%s'", config->socket_group);
+    return -1;
+}
+
 static int choose_witness(struct settings *settings)
 {
     const char *dir = settings->config.journal.dir;
@@ -442,6 +463,8 @@ int main(int argc, char **argv)
     settings.slow = 30;
     settings.idle = 600;
     int status = take_options(&settings, argc, argv);
+    if (status < 0 && settings.config.socket_group != NULL)
+        status = find_group(&settings.config);
     if (status < 0 && settings.config.journal.dir == NULL)
         status = choose_data(&settings);
     if (status < 0 && !settings.has_witness)

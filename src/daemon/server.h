@@ -141,6 +141,7 @@ struct tn_conn {
     bool resumable;   /* It waited, and commands may have arrived meanwhile. */
     bool local;       /* On a Unix socket: pid and uid are known. */
     bool trusted;     /* The daemon's own user or root, by the kernel's word. */
+    bool member;      /* Of the socket's group: may do all but administer, unless an ACL says. */
     uint8_t wrong_secrets;
     char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
     bool by_secret;             /* It said the user's secret; otherwise a certificate names it. */
@@ -177,6 +178,8 @@ struct tn_server_config {
     const char *listen[TN_LISTENERS_MAX]; /* unix:PATH, tcp:HOST:PORT */
     uint32_t listen_count;
     const char *acl;                         /* A path; NULL: none. */
+    const char *socket_group;                /* May use the Unix sockets, too; NULL: none. */
+    gid_t socket_gid;                        /* Of that group. */
     const char *http;                        /* ADDRESS:PORT; NULL: none. */
     const char *tls_cert, *tls_key, *tls_ca; /* Files; all of them, or none. */
 };

@@ -54,6 +54,46 @@ else
     told 69 "$default" status --store unix: job
 fi
 
+t_case "the group of the socket is let in, and cannot administer"
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null 2>&1; then
+    t_skip "needs root, and setpriv"
+else
+    mkdir -m 0755 "$t_dir/group"
+    cp "$tenure" "$t_dir/group/tenure"
+    chmod 0755 "$t_dir"
+    "$TENURE_BUILD/tenured" --data "$t_dir/group/data" --socket-group 4242 \
+        --listen "unix:$t_dir/group/socket" >"$t_dir/group.out" 2>&1 &
+    group_pid=$!
+    t_check "it serves" until_line "$t_dir/group.out" 'ready'
+    t_check "mode and group" [ "$(stat -c '%a %g' "$t_dir/group/socket")" = "660 4242" ]
+    # As the second group of a process, as the first one, and not at all.
+    for groups in "--regid 65534 --groups 7,4242" "--regid 4242 --clear-groups"; do
+        # shellcheck disable=SC2086 # Words.
+        t_run setpriv --reuid 65534 $groups "$t_dir/group/tenure" \
+            run --store "unix:$t_dir/group/socket" --ttl 3s job -- true
+        t_check "$groups: status $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    done
+    t_run setpriv --reuid 65534 --regid 65534 --groups 7 "$t_dir/group/tenure" \
+        status --store "unix:$t_dir/group/socket" job
+    t_check "77 without the group, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 77 ]
+    "$tenure" acquire --store "unix:$t_dir/group/socket" --ttl 1h held >/dev/null
+    t_run setpriv --reuid 65534 --regid 4242 --clear-groups "$t_dir/group/tenure" \
+        revoke --store "unix:$t_dir/group/socket" held
+    t_check "77 for a member's revoke, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 77 ]
+    t_run "$tenure" status --store "unix:$t_dir/group/socket" held
+    t_prints "held by"
+    t_run "$tenure" revoke --store "unix:$t_dir/group/socket" held
+    t_check "root revokes: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    end "$group_pid"
+    chmod 0700 "$t_dir"
+fi
+
+t_case "a group that there is not"
+t_run "$TENURE_BUILD/tenured" --data "$t_dir/none" --socket-group no-such-group
+t_check "64, not $t_status" [ "$t_status" -eq 64 ]
+t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_refute "nothing was made" [ -e "$t_dir/none" ]
+
 t_case "somebody else's socket"
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null 2>&1; then
     t_skip "needs root, and setpriv"
