@@ -283,3 +283,55 @@ const struct tn_json_value *tn_json_get(const struct tn_json_value *values, uint
     }
     return NULL;
 }
+
+const struct tn_json_value *tn_json_object(const struct tn_json_value *values, uint32_t index,
+                                           const char *key)
+{
+    const struct tn_json_value *value =
+        values[index].type == TN_JSON_OBJECT ? tn_json_get(values, index, key) : NULL;
+
+    return value != NULL && value->type == TN_JSON_OBJECT ? value : NULL;
+}
+
+bool tn_json_text(const struct tn_json_value *values, const struct tn_json_value *in,
+                  const char *key, char *ret_text, size_t size)
+{
+    const struct tn_json_value *value = in != NULL && in->type == TN_JSON_OBJECT
+                                            ? tn_json_get(values, (uint32_t)(in - values), key)
+                                            : NULL;
+
+    ret_text[0] = '\0';
+    if (value == NULL || (value->type != TN_JSON_STRING && value->type != TN_JSON_NUMBER) ||
+        value->len >= size)
+        return false;
+    memcpy(ret_text, value->bytes, value->len);
+    ret_text[value->len] = '\0';
+    return true;
+}
+
+void tn_json_write(struct tn_text *text, const struct tn_json_value *values, uint32_t index)
+{
+    const struct tn_json_value *value = &values[index];
+    bool object = value->type == TN_JSON_OBJECT;
+    uint32_t at = index + 1;
+
+    if (value->type == TN_JSON_STRING) {
+        tn_json_string(text, value->bytes, value->len);
+        return;
+    }
+    if (!object && value->type != TN_JSON_ARRAY) {
+        tn_text_add_bytes(text, value->bytes, value->len);
+        return;
+    }
+    tn_text_add(text, object ? "{" : "[");
+    for (uint32_t i = 0; i < value->count; i++) { /* No deeper than TN_JSON_DEPTH. */
+        tn_text_add(text, i > 0 ? "," : "");
+        if (object) {
+            tn_json_write(text, values, at++);
+            tn_text_add(text, ":");
+        }
+        tn_json_write(text, values, at);
+        at = values[at].next;
+    }
+    tn_text_add(text, object ? "}" : "]");
+}

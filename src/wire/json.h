@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "tenure/error.h"
 
-#define TN_JSON_DEPTH 8
+#define TN_JSON_DEPTH 24
 
 enum tn_json_type {
     TN_JSON_NULL,
@@ -43,5 +44,17 @@ bool tn_json_is(const struct tn_json_value *value, const char *text);
 /* The value of member @key of the OBJECT at @index; NULL: there is none. */
 const struct tn_json_value *tn_json_get(const struct tn_json_value *values, uint32_t index,
                                         const char *key);
+
+/* The OBJECT that is member @key of the value at @index; NULL: there is none. */
+const struct tn_json_value *tn_json_object(const struct tn_json_value *values, uint32_t index,
+                                           const char *key);
+
+/* Member @key of the OBJECT @in, a STRING or a NUMBER, as a C string. False: there is none, @in is
+ * NULL or no OBJECT, or it does not fit; the text is empty then. */
+bool tn_json_text(const struct tn_json_value *values, const struct tn_json_value *in,
+                  const char *key, char *ret_text, size_t size);
+
+/* The value at @index, and all that is in it, as JSON again. */
+void tn_json_write(struct tn_text *text, const struct tn_json_value *values, uint32_t index);
 
 #endif

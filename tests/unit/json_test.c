@@ -58,8 +58,27 @@ TEST(what_is_nearly_json_is_refused)
 
 TEST(too_deep_and_too_many_are_full)
 {
-    CHECK_EQ_I64(take("[[[[[[[[]]]]]]]]"), 8);
-    CHECK_EQ_I64(take("[[[[[[[[[]]]]]]]]]"), TENURE_E_FULL);
+    char deep[2 * TN_JSON_DEPTH + 3] = "";
+
+    memset(deep, '[', TN_JSON_DEPTH);
+    memset(deep + TN_JSON_DEPTH, ']', TN_JSON_DEPTH);
+    CHECK_EQ_I64(take(deep), TN_JSON_DEPTH);
+    memset(deep, '[', TN_JSON_DEPTH + 1);
+    memset(deep + TN_JSON_DEPTH + 1, ']', TN_JSON_DEPTH + 1);
+    CHECK_EQ_I64(take(deep), TENURE_E_FULL);
     memcpy(text, "[1,2,3]", 7);
     CHECK_EQ_I64(tn_json_read(text, 7, values, 3), TENURE_E_FULL);
+}
+
+TEST(what_was_read_is_written_again)
+{
+    static const char document[] = "{\"a\":[1,-2.5e+3,[],{}],\"b\":{\"c\":null,\"d\\n\":\"\\\"\"},"
+                                   "\"e\":true}";
+    char again[sizeof document + 8];
+    struct tn_text out;
+
+    CHECK(take(document) > 0);
+    tn_text_init(&out, again, sizeof again);
+    tn_json_write(&out, values, 0);
+    CHECK_STR(again, document);
 }
