@@ -537,19 +537,22 @@ static void settle_token(struct tn_rows_claim *claim)
 }
 
 /* Another process's row: its silence begins, goes on, or is over. */
-static void observe(struct tn_rows_claim *claim, tenure_ns now)
+static void observe(struct tn_rows_name *name, tenure_ns sent_at, tenure_ns now, bool others,
+                    const struct tn_row *row, const char *version, tenure_ns ttl)
 {
-    struct tn_rows_name *name = claim->name;
     struct tn_observer before = name->observer;
-    const struct tn_row *row = &claim->row;
-    bool others = row->held && tn_rows_whose(claim->rows, claim->name, row) == TN_ROWS_OTHERS;
 
     if (TN_PLANT(BLIND_TAKEOVER) && others && tn_observer_vacant(&before, now))
         return;
-    tn_observer_saw(&name->observer, claim->sent_at, now, others, row->token,
-                    tn_row_beat(claim->version), TN_PLANT(OWN_TTL) ? claim->rows->ttl : row->ttl);
+    tn_observer_saw(&name->observer, sent_at, now, others, row->token, tn_row_beat(version), ttl);
     if (!name->observer.watching || name->observer.since != before.since || !before.watching)
         name->told = false;
+}
+
+void tn_rows_name_saw(struct tn_rows_name *name, tenure_ns now, bool others,
+                      const struct tn_row *row, const char *version)
+{
+    observe(name, now, now, row->held && others, row, version, row->ttl);
 }
 
 void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
@@ -560,7 +563,9 @@ void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
     claim->row = *row;
     set_version(claim, version);
     settle_token(claim);
-    observe(claim, now);
+    bool others = row->held && tn_rows_whose(claim->rows, claim->name, row) == TN_ROWS_OTHERS;
+    observe(claim->name, claim->sent_at, now, others, &claim->row, version,
+            TN_PLANT(OWN_TTL) ? claim->rows->ttl : row->ttl);
     judge(claim, now, false);
     claim->row.label = NULL; /* It was lent for this call. */
     claim->row.label_len = 0;

@@ -201,6 +201,11 @@ void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t reque
 void tn_rows_tick(struct tn_rows *rows, tenure_ns now);
 tenure_ns tn_rows_wake_at(const struct tn_rows *rows);
 
+/* A change feed shows the row: what is observed of its holder begins anew with every change, from
+ * @now on, which is after the change. @others: no session of this process has it. */
+void tn_rows_name_saw(struct tn_rows_name *name, tenure_ns now, bool others,
+                      const struct tn_row *row, const char *version);
+
 /* When the holder last seen is to be taken for gone, unless something changes; and, once for each
  * silence, that it is. Whoever waits may ask for the name then. */
 tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name);

@@ -44,6 +44,8 @@ struct tn_rows_engine {
     bool mints;
     /* How often a name that is watched is read; 0: the engine says tn_rows_changed. */
     tenure_ns poll_every;
+    /* Which names are watched has changed (tn_rows_watched). NULL: it does not matter. */
+    void (*watch)(struct tn_rows_store *store);
 };
 
 struct tn_rows_session;
@@ -67,6 +69,8 @@ struct tn_rows_store {
 };
 
 const char *tn_rows_io_name(const struct tn_rows_io *io);
+/* The label of the session that asks; empty: none does. */
+const char *tn_rows_io_label(const struct tn_rows_io *io);
 /* A read: @version NULL: there is no row, and @row is NULL or has nothing but the floor that the
  * next one starts above. The row and its label are copied. */
 void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version);
@@ -82,6 +86,15 @@ void tn_rows_record(const struct tn_row *row, const char *version,
                     struct tn_store_record *ret_record);
 /* @name has @version now: it is read again if anybody here wants to know. */
 void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version);
+/* The engine's change feed shows @name as it is, or was a moment ago; @row NULL: it has no row. As
+ * long as the feed goes on, nobody here asks for a name again and again that another holds: a
+ * repeated acquire is answered by what was shown last, unless the holder is silent for too long. */
+void tn_rows_saw(struct tn_rows_store *store, const char *name, const struct tn_row *row,
+                 const char *version);
+/* The feed has ended: what it showed may be old, and the names that are watched are read. */
+void tn_rows_feed_lost(struct tn_rows_store *store);
+/* How many names are watched; @ret_name: one of them. */
+size_t tn_rows_watched(const struct tn_rows_store *store, const char **ret_name);
 void tn_rows_shut(struct tn_rows_store *store);
 
 /* Make a store of @size bytes that begin with a struct tn_rows_store. NULL: told in @reterr. */

@@ -15,64 +15,7 @@
 #include "base/sha256.h"
 #include "core/plan.h"
 #include "runtime/random.h"
-
-/* A name that somebody here wants something of. */
-struct tn_rows_watch {
-    struct tn_rows_watch *next;
-    struct tn_rows_name known;
-    struct rows_claim *poll; /* The read under way. */
-    unsigned watches;        /* How often it is watched; */
-    unsigned claims;         /* and by how many claims it is used. */
-    bool told;               /* What was told last: */
-    bool told_held;
-    uint64_t told_token;
-    tenure_ns poll_at;
-    char written[TN_ROW_VERSION]; /* The engine told of this version; empty: it has been seen to. */
-    char name[TN_NAME_MAX + 1];
-};
-
-struct rows_claim {
-    struct tn_rows_claim claim; /* First: the recipe hands it back. */
-    struct tn_rows_session *session;
-    struct tn_rows_watch *watch;
-    struct tn_store_req *req;   /* What it works for; NULL: a poll, or the session's end. */
-    struct tn_req_list waiting; /* Further requests for the same term. */
-    bool untold;                /* The end of its term is still to be told. */
-    bool given_back;            /* The session is closed, and this was released or could not be. */
-    bool denied;                /* Why the engine refused last; @error is what it said. */
-    char error[sizeof((struct tn_store_req *)0)->error];
-};
-
-struct tn_rows_session {
-    struct tn_rows rows; /* First. */
-    struct tn_rows_session *next;
-    struct tn_rows_store *store;
-    uint64_t seq;
-    struct tn_req_list renewals;
-    struct tn_store_req *close; /* The CLOSE that waits for the last release. */
-    bool kept;                  /* It was opened here: it stays until it is closed. */
-    char label[TN_LABEL_MAX + 1];
-};
-
-struct tn_rows_io {
-    struct tn_rows_io *next;
-    struct tn_rows_store *store;
-    struct rows_claim *claim; /* NULL: nobody waits for it any more. */
-    uint64_t request;
-    enum tn_rows_outcome outcome;
-    bool put, failed, denied;
-    struct tn_row row;
-    char version[TN_ROW_VERSION];
-    char label[TN_LABEL_MAX + 1];
-    char error[sizeof((struct tn_store_req *)0)->error];
-    char name[TN_NAME_MAX + 1];
-};
-
-struct tn_rows_news {
-    struct tn_rows_news *next;
-    struct tn_store_record record;
-    char name[TN_NAME_MAX + 1];
-};
+#include "stores/rows/inside.h"
 
 static tenure_ns now_of(const struct tn_rows_store *store)
 {
@@ -418,6 +361,11 @@ const char *tn_rows_io_name(const struct tn_rows_io *io)
     return io->name;
 }
 
+const char *tn_rows_io_label(const struct tn_rows_io *io)
+{
+    return io->claim != NULL ? io->claim->session->label : "";
+}
+
 static void end_io(struct tn_rows_io *io, const char *version, const char *why)
 {
     struct tn_rows_store *store = io->store;
@@ -536,6 +484,8 @@ static void end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool
     watch->poll = NULL;
     if (failed || is_stray(store, claim))
         return;
+    /* A feed that lags behind a poll is not to be relied on. */
+    watch->fed = watch->fed && tn_row_beat(claim->claim.version) == watch->shown_beat;
     tn_rows_record(&claim->claim.row, claim->claim.version, &record);
     judge_record(store, watch, &record);
     tell_change(store, watch, &record);
@@ -562,6 +512,8 @@ static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal g
         fail_req(store, req, answer->unknown ? TENURE_E_TIMEOUT : known, claim->error);
         return;
     }
+    if (goal == TN_ROWS_ACQUIRE && answer->answer == TN_ANSWER_HELD)
+        claim->watch->refused = of->term;
     req->answer = answer->answer;
     tn_rows_record(&of->row, of->version, &req->record);
     if (answer->answer != TN_ANSWER_GRANTED)
@@ -635,6 +587,18 @@ static void start_next(struct rows_claim *claim)
     tn_rows_start(&claim->claim, now_of(claim->session->store), &claim->req->op);
 }
 
+/* A candidate that was refused asks again every now and then. While the feed shows another holder
+ * that is not silent, the engine would only say the same. */
+static bool is_still_held(const struct tn_rows_store *store, const struct tn_rows_watch *watch,
+                          const struct tn_secret *term)
+{
+    const struct tn_rows_name *known = &watch->known;
+
+    return watch->fed && watch->shown.held && watch->watches > 0 &&
+           tn_secret_equal(&watch->refused, term) && known->observer.watching &&
+           !tn_observer_vacant(&known->observer, now_of(store));
+}
+
 static void ask_claim(struct tn_rows_store *store, struct tn_rows_session *session,
                       struct tn_store_req *req)
 {
@@ -645,6 +609,13 @@ static void ask_claim(struct tn_rows_store *store, struct tn_rows_session *sessi
     struct tn_secret term;
 
     tn_secret_hash(&op->term, 't', &term);
+    if (watch != NULL && op->kind == TN_OP_ACQUIRE && is_still_held(store, watch, &term)) {
+        req->answer = TN_ANSWER_HELD;
+        req->record = watch->shown;
+        judge_record(store, watch, &req->record);
+        add_answer(store, req);
+        return;
+    }
     if (watch != NULL && has_term)
         claim = find_claim(session, watch, &term);
     if (watch != NULL && claim == NULL)
@@ -776,6 +747,58 @@ void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *
     kick(store);
 }
 
+void tn_rows_saw(struct tn_rows_store *store, const char *name, const struct tn_row *row,
+                 const char *version)
+{
+    static const struct tn_row none = { 0 };
+    struct tn_rows_watch *watch = find_name(store, name, strlen(name));
+    enum tn_rows_whose whose = TN_ROWS_OTHERS;
+
+    if (watch == NULL || store->base.closing)
+        return;
+    row = row != NULL ? row : &none;
+    for (const struct tn_rows_session *each = store->sessions;
+         each != NULL && whose == TN_ROWS_OTHERS; each = each->next)
+        whose = tn_rows_whose(&each->rows, &watch->known, row);
+    watch->fed = whose == TN_ROWS_OTHERS;
+    watch->shown_beat = tn_row_beat(version);
+    /* A term of our own is told by its requests; somebody else's write may have ended one. */
+    if (whose != TN_ROWS_OURS || row->revoked)
+        (void)snprintf(watch->written, sizeof watch->written, "%s",
+                       version[0] != '\0' ? version : "(none)");
+    kick(store);
+    if (whose == TN_ROWS_STRAY)
+        return;
+    tn_rows_name_saw(&watch->known, now_of(store), whose == TN_ROWS_OTHERS, row, version);
+    tn_rows_record(row, version, &watch->shown);
+    struct tn_store_record told = watch->shown;
+    judge_record(store, watch, &told);
+    tell_change(store, watch, &told);
+}
+
+void tn_rows_feed_lost(struct tn_rows_store *store)
+{
+    for (struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
+        each->fed = false;
+        if (each->watches > 0)
+            each->poll_at = 0;
+    }
+    kick(store);
+}
+
+size_t tn_rows_watched(const struct tn_rows_store *store, const char **ret_name)
+{
+    size_t count = 0;
+
+    for (const struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
+        if (each->watches == 0)
+            continue;
+        count++;
+        *ret_name = each->name;
+    }
+    return count;
+}
+
 /* A holder whose row somebody else has written learns at once what it means. */
 static void look_at_held(struct tn_rows_session *session, tenure_ns now)
 {
@@ -798,6 +821,8 @@ int tn_rows_watch(struct tn_store *base, const char *name, bool on)
     watch->told = watch->told && watch->watches > 0;
     watch->poll_at = watch->watches > 0 ? (on ? 0 : watch->poll_at) : TN_NEVER;
     kick(store);
+    if (store->engine->watch != NULL && watch->watches == (on ? 1U : 0U))
+        store->engine->watch(store);
     return 0;
 }
 
