@@ -40,6 +40,7 @@ struct tn_web_options {
     /* The same as PEM texts, instead of the files. */
     const char *ca_pem, *cert_pem, *key_pem;
     const char *user_agent; /* NULL: "tenure". */
+    unsigned connections;   /* At once, to one host; further requests wait. 0: any number. */
 };
 
 struct tn_web_req {
