@@ -9,7 +9,8 @@
 
 #define TTL TN_SEC(30)
 
-enum { MANY = 1500 };
+enum { MANY = 1500, FEWER = 200 };
+static int asked = MANY; /* How many were submitted. */
 
 static uint32_t length(const char *text)
 {
@@ -20,7 +21,7 @@ static bool are_done(void *arg)
 {
     const struct bed_req *reqs = arg;
 
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < asked; i++) {
         if (reqs[i].done == 0)
             return false;
     }
@@ -51,8 +52,11 @@ CONFORMS(many_requests_in_one_turn_are_each_answered_once)
     struct bed_req *reqs = calloc(MANY, sizeof *reqs);
     uint64_t *tokens = calloc(MANY, sizeof *tokens);
     char(*names)[32] = make_names("many");
+    unsigned caps = store->store->ops->caps;
 
-    for (int i = 0; i < MANY; i++) {
+    /* There a renewal is a write for each of them, and a server of the network carries them out. */
+    asked = (caps & TN_STORE_PER_NAME) != 0 && (caps & TN_STORE_LOCAL) == 0 ? FEWER : MANY;
+    for (int i = 0; i < asked; i++) {
         struct tn_op op = { .kind = TN_OP_ACQUIRE,
                             .session = actor.session,
                             .term = actor.term,
@@ -61,17 +65,17 @@ CONFORMS(many_requests_in_one_turn_are_each_answered_once)
         bed_submit(store, &reqs[i], &op);
     }
     CHECK(bed_until(are_done, reqs, TN_SEC(60)));
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < asked; i++) {
         CHECK_EQ_U64(reqs[i].done, 1);
         CHECK(!reqs[i].inside);
         CHECK_EQ_I64(reqs[i].req.status, 0);
         CHECK_EQ_I64(reqs[i].req.answer, TN_ANSWER_GRANTED);
         tokens[i] = reqs[i].req.record.token;
     }
-    qsort(tokens, MANY, sizeof *tokens, compare_tokens);
-    for (int i = 1; i < MANY && (store->store->ops->caps & TN_STORE_PER_NAME) == 0; i++)
+    qsort(tokens, (size_t)asked, sizeof *tokens, compare_tokens);
+    for (int i = 1; i < asked && (caps & TN_STORE_PER_NAME) == 0; i++)
         CHECK(tokens[i] != tokens[i - 1]);
-    CHECK_EQ_U64(bed_renew(&actor)->held, MANY);
+    CHECK_EQ_U64(bed_renew(&actor)->held, (uint64_t)asked);
     struct tn_op op = { .kind = TN_OP_CLOSE, .session = actor.session };
     CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
     CHECK_EQ_I64(bed_read(store, "many/7")->answer, TN_ANSWER_FREE);

@@ -64,6 +64,7 @@ struct tn_rows_store {
     struct tn_prng prng;
     uv_idle_t turn;
     uv_timer_t timer;
+    unsigned active; /* Requests that the engine is asked for. */
     unsigned open_handles;
     bool shut;
 };

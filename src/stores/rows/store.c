@@ -17,6 +17,9 @@
 #include "runtime/random.h"
 #include "stores/rows/inside.h"
 
+/* Requests of which the engine is asked at once; more would only wait in its queues. */
+enum { ACTIVE_MAX = 64 };
+
 static tenure_ns now_of(const struct tn_rows_store *store)
 {
     return tn_clock_now(store->base.how.clock);
@@ -208,6 +211,8 @@ static struct tn_rows_session *add_session(struct tn_rows_store *store,
 
     if (session == NULL)
         return NULL;
+    if (ttl < store->base.ops->ttl_min)
+        ttl = store->base.ops->ttl_min; /* The answer says so. */
     tn_plan_init(&plan, ttl);
     tn_plan_timing(&plan, ttl, &timing);
     tn_rows_init(&session->rows, &recipe_host, session, hash, ttl, timing.attempt_timeout,
@@ -257,6 +262,8 @@ static void free_claim(struct rows_claim *claim)
     for (struct tn_rows_io *io = claim->session->store->ended; io != NULL; io = io->next)
         if (io->claim == claim)
             io->claim = NULL;
+    if (claim->req != NULL)
+        claim->session->store->active--;
     tn_rows_remove(&claim->claim);
     claim->watch->claims--;
     if (claim->watch->poll == claim)
@@ -507,6 +514,7 @@ static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal g
     }
     if (req == NULL)
         return; /* The session's end. */
+    store->active--;
     if (answer->failed || stray) {
         int known = claim->denied ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
         fail_req(store, req, answer->unknown ? TENURE_E_TIMEOUT : known, claim->error);
@@ -577,14 +585,18 @@ static const struct tn_rows_host recipe_host = { recipe_get,     recipe_put,   r
 
 static void start_next(struct rows_claim *claim)
 {
-    if (claim->req != NULL || !tn_rows_is_free(&claim->claim))
+    struct tn_rows_store *store = claim->session->store;
+    const struct tn_store_req *next = claim->waiting.first;
+
+    if (next == NULL || claim->req != NULL || !tn_rows_is_free(&claim->claim))
         return;
+    if (store->active >= ACTIVE_MAX && next->op.kind != TN_OP_RELEASE)
+        return; /* Its time counts from when the engine is asked; tick() starts it. */
     claim->req = tn_req_take(&claim->waiting);
-    if (claim->req == NULL)
-        return;
+    store->active++;
     claim->denied = false; /* What was said about an earlier one. */
     claim->error[0] = '\0';
-    tn_rows_start(&claim->claim, now_of(claim->session->store), &claim->req->op);
+    tn_rows_start(&claim->claim, now_of(store), &claim->req->op);
 }
 
 /* A candidate that was refused asks again every now and then. While the feed shows another holder
