@@ -4,12 +4,12 @@
 
 static bool is_for_store(const struct sim_event *event)
 {
-    return event->kind <= SIM_EV_ROW_PUT;
+    return event->kind <= SIM_EV_ROW_SESSION;
 }
 
 static bool is_from_store(const struct sim_event *event)
 {
-    return event->kind >= SIM_EV_REPLY && event->kind <= SIM_EV_ROW_PUT_DONE;
+    return event->kind >= SIM_EV_REPLY && event->kind <= SIM_EV_ROW_SESSION_DONE;
 }
 
 /* The store did it, and the one who asked will not hear of it. */
@@ -26,7 +26,7 @@ static void note_lost_reply(struct sim_world *world, const struct sim_event *eve
 /* P8's test: the network swallows so many renewals of one node, and nothing else. */
 static bool is_doomed(struct sim_world *world, const struct sim_event *event)
 {
-    if (event->kind > SIM_EV_ROW_PUT || event->op != TN_OP_RENEW ||
+    if (event->kind > SIM_EV_ROW_SESSION || event->op != TN_OP_RENEW ||
         event->node != world->doomed_node || world->doomed_renewals == 0)
         return false;
     world->doomed_renewals--;

@@ -437,6 +437,7 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
         break;
     case SIM_EV_ROW_GOT:
     case SIM_EV_ROW_PUT_DONE:
+    case SIM_EV_ROW_SESSION_DONE:
         sim_rows_answer(world, node, event);
         break;
     case SIM_EV_RAISED:

@@ -91,7 +91,10 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     }
     pick_limits(&prng, &config);
     config.acquire_timeout = tn_prng_range(&prng, config.plan.attempt_timeout, config.plan.ttl);
-    config.mints = config.style == SIM_ROWS && tn_prng_ppm(&prng, TN_PPM / 2);
+    config.mints = config.style == SIM_ROWS && tn_prng_ppm(&prng, TN_PPM * 2 / 3);
+    config.sessions = config.mints && tn_prng_ppm(&prng, TN_PPM / 2);
+    if (config.sessions) /* It may live for two TTLs, and then a lock-delay follows. */
+        config.plan.slop += config.plan.ttl + 2 * tn_rows_lock_delay(config.plan.ttl);
     *ret_config = config;
 }
 
@@ -192,7 +195,9 @@ static void tell_config(struct sim_world *world)
     const struct sim_config *config = &world->config;
     sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s, %s",
                     (unsigned long long)world->seed, config->nodes, config->names,
-                    config->mints ? "rows, minted tokens" : styles[config->style],
+                    config->sessions ? "rows with sessions"
+                    : config->mints  ? "rows, minted tokens"
+                                     : styles[config->style],
                     config->fenced ? "fenced" : "no fence");
     sim_trace_other(world, "seed", "TTL %lld ms, D %lld ms, renew every %lld ms, rho %u ppm",
                     (long long)(config->plan.ttl / TN_MS(1)),

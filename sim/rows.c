@@ -82,14 +82,14 @@ static void fill_row(const struct tn_row *row, uint64_t version, struct sim_even
     event->holder_incarnation = holder.incarnation;
 }
 
-static uint64_t parse_version(const char *version)
+uint64_t sim_rows_number(const char *text)
 {
     uint64_t number = 0;
 
-    if (version[0] == '*')
+    if (text[0] == '*')
         return ANY_VERSION;
-    for (; *version >= '0' && *version <= '9'; version++)
-        number = 10 * number + (uint64_t)(*version - '0');
+    for (; *text >= '0' && *text <= '9'; text++)
+        number = 10 * number + (uint64_t)(*text - '0');
     return number;
 }
 
@@ -113,18 +113,18 @@ static void done(void *arg, struct tn_rows_claim *claim, enum tn_rows_goal goal,
     (void)goal;
     if (slot->silent)
         return;
-    fill_row(&claim->row, parse_version(claim->version), &reply);
+    fill_row(&claim->row, sim_rows_number(claim->version), &reply);
     reply.held = reply.held && answer->answer != TN_ANSWER_FREE;
     deliver(client->host.world, client->host.node, &reply);
 }
 
-static void renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
+static void renewed(void *arg, uint64_t seq, enum tn_rows_outcome outcome, uint32_t held)
 {
     const struct sim_row_client *client = arg;
     struct sim_event reply = { .kind = SIM_EV_REPLY,
                                .op = TN_OP_RENEW,
-                               .answer = TN_ANSWER_OK,
-                               .failed = failed,
+                               .answer = outcome == TN_ROWS_GONE ? TN_ANSWER_GONE : TN_ANSWER_OK,
+                               .failed = outcome != TN_ROWS_WRITTEN && outcome != TN_ROWS_GONE,
                                .life = client->life,
                                .seq = seq,
                                .ttl = client->rows.ttl,
@@ -170,9 +170,10 @@ static void get(void *arg, struct tn_rows_claim *claim, uint64_t request)
 
 static void put(void *arg, struct tn_rows_claim *claim, uint64_t request, const struct tn_row *row)
 {
-    struct sim_event event = {
-        .kind = SIM_EV_ROW_PUT, .id = request, .row = *row, .version = parse_version(claim->version)
-    };
+    struct sim_event event = { .kind = SIM_EV_ROW_PUT,
+                               .id = request,
+                               .row = *row,
+                               .version = sim_rows_number(claim->version) };
 
     send_row(arg, claim, &event);
 }
@@ -183,7 +184,22 @@ static uint64_t nonce(void *arg)
     return 1; /* Versions differ here without it. */
 }
 
-static const struct tn_rows_host row_host = { get, put, done, renewed, ended, nonce };
+static void call_session(void *arg, uint64_t number, enum tn_op_kind kind, const char *id)
+{
+    const struct sim_row_client *client = arg;
+    struct sim_event event = { .kind = SIM_EV_ROW_SESSION,
+                               .node = client->host.node->index,
+                               .incarnation = client->host.node->incarnation,
+                               .op = (uint8_t)kind,
+                               .life = client->life,
+                               .id = number,
+                               .version = sim_rows_number(id),
+                               .ttl = client->rows.ttl };
+
+    sim_send(client->host.world, &event);
+}
+
+static const struct tn_rows_host row_host = { get, put, done, renewed, ended, nonce, call_session };
 
 /* --- The candidate's requests ----------------------------------------------------------------- */
 
@@ -208,6 +224,7 @@ static void open_session(struct sim_world *world, struct sim_node *node,
                  world->config.acquire_timeout);
     client->rows.requests = requests;
     client->rows.mints = world->config.mints;
+    client->rows.has_sessions = world->config.sessions;
 }
 
 /* The claim of that term, or one that is not in use; NULL: too many are busy. */
@@ -265,6 +282,8 @@ static void close_session(struct sim_row_client *client, tenure_ns now)
         slot->request.kind = TN_OP_RELEASE;
         tn_rows_start(&slot->claim, now, &op);
     }
+    if (client->rows.has_sessions)
+        tn_rows_close_session(&client->rows);
 }
 
 void sim_rows_request(struct sim_world *world, struct sim_node *node,
@@ -297,10 +316,17 @@ void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struc
     struct row_slot *slot = &client_of(world, node)->slots[event->slot];
     char version[TN_ROW_VERSION] = "";
 
-    if (!slot->used || event->life != client_of(world, node)->life)
+    if (event->life != client_of(world, node)->life)
         return;
     if (event->version != 0)
         (void)snprintf(version, sizeof version, "%llu", (unsigned long long)event->version);
+    if (event->kind == SIM_EV_ROW_SESSION_DONE) {
+        tn_rows_session_done(&client_of(world, node)->rows, node->clock.last, event->id,
+                             (enum tn_rows_outcome)event->answer, version);
+        return;
+    }
+    if (!slot->used)
+        return;
     slot->epoch = event->epoch;
     if (event->kind == SIM_EV_ROW_GOT)
         tn_rows_got(&slot->claim, node->clock.last, event->id, &event->row, version);
@@ -368,7 +394,7 @@ static void push_changed(struct sim_world *world, uint32_t name)
     }
 }
 
-static void write_row(struct sim_world *world, uint32_t name, const struct tn_row *next)
+void sim_rows_write(struct sim_world *world, uint32_t name, const struct tn_row *next)
 {
     struct sim_row *row = &world->store.rows[name];
     bool news = row->row.held != next->held || !tn_secret_equal(&row->row.term, &next->term);
@@ -457,16 +483,18 @@ static void serve_put(struct sim_world *world, const struct sim_event *event,
                       struct sim_event *reply)
 {
     struct sim_row *row = &world->store.rows[event->name];
-    bool written = event->version == row->version || event->version == ANY_VERSION;
+    bool same = event->version == row->version || event->version == ANY_VERSION;
+    enum tn_rows_outcome refused = sim_row_sessions_refuse(world, event);
+    bool written = same && refused == TN_ROWS_WRITTEN;
 
     trace_put(world, event, written);
     reply->kind = SIM_EV_ROW_PUT_DONE;
-    reply->answer = written ? TN_ROWS_WRITTEN : TN_ROWS_CONFLICT;
+    reply->answer = same ? (uint8_t)refused : TN_ROWS_CONFLICT;
     if (written) {
         check_put(world, event);
-        write_row(world, event->name, &event->row);
+        sim_rows_write(world, event->name, &event->row);
         reply->version = row->version;
-    } else {
+    } else if (!same) {
         sim_fired(world, SIM_FAULT_ROW_CONFLICT);
     }
 }
@@ -501,6 +529,11 @@ void sim_rows_serve(struct sim_world *world, const struct sim_event *event)
     struct sim_event reply = *event;
 
     reply.epoch = world->store.epoch[event->name];
+    sim_row_sessions_expire(world);
+    if (event->kind == SIM_EV_ROW_SESSION) {
+        sim_row_sessions_serve(world, event);
+        return;
+    }
     if (event->kind == SIM_EV_ROW_PUT)
         serve_put(world, event, &reply);
     else
@@ -534,12 +567,14 @@ void sim_rows_touch(struct sim_world *world, uint32_t name)
     if (row->version == 0)
         return;
     struct tn_row same = row->row;
+    if (world->config.sessions && sim_row_sessions_lose(world, name))
+        return;
     if (world->config.mints && sim_chance(world, TN_PPM / 4)) {
         same = settled_row(row);
         same.floor = world->store.versions + 20;
         sim_fired(world, SIM_FAULT_FLOOR_RAISED);
     }
-    write_row(world, name, &same);
+    sim_rows_write(world, name, &same);
     sim_fired(world, SIM_FAULT_ROW_TOUCHED);
 }
 
@@ -550,7 +585,7 @@ static void delete_row(struct sim_world *world, uint32_t name)
     struct sim_store *store = &world->store;
     struct tn_row none = { .held = false };
 
-    write_row(world, name, &none);
+    sim_rows_write(world, name, &none);
     store->rows[name].version = 0;
     if (!world->config.mints)
         store->granted[name] = 0;
@@ -567,7 +602,7 @@ static void revoke(struct sim_world *world, uint32_t name)
     if (!row.held || row.revoked)
         return;
     row.revoked = true;
-    write_row(world, name, &row);
+    sim_rows_write(world, name, &row);
     sim_fired(world, SIM_FAULT_REVOKE);
 }
 
@@ -582,7 +617,7 @@ void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t n
         for (uint32_t i = 0; i < world->config.names; i++) {
             struct tn_row row = settled_row(&world->store.rows[i]);
             row.floor = token > row.floor ? token : row.floor;
-            write_row(world, i, &row);
+            sim_rows_write(world, i, &row);
         }
     }
 }

@@ -140,11 +140,13 @@ const char *sim_message_name(const struct sim_event *event)
     static const char *const others[SIM_EV_KINDS] = {
         [SIM_EV_ROW_GET] = "get",
         [SIM_EV_ROW_PUT] = "put",
+        [SIM_EV_ROW_SESSION] = "session",
         [SIM_EV_GRANTED] = "granted",
         [SIM_EV_REVOKED] = "revoked",
         [SIM_EV_CHANGED] = "changed",
         [SIM_EV_ROW_GOT] = "get reply",
         [SIM_EV_ROW_PUT_DONE] = "put reply",
+        [SIM_EV_ROW_SESSION_DONE] = "session reply",
         [SIM_EV_WRITE] = "write",
         [SIM_EV_RAISE] = "raise",
         [SIM_EV_RAISED] = "raise reply",

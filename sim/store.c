@@ -102,6 +102,7 @@ void sim_store_init(struct sim_world *world)
         TN_ASSERT(store->queue[i].list != NULL);
     }
     sim_rows_init(world);
+    sim_row_sessions_init(world);
     store->up = true;
     store->down_since = TN_NEVER;
     store->ttl_most = TN_NEVER;
@@ -165,6 +166,7 @@ static void come_up(struct sim_world *world, bool restored)
     store->timer_at = TN_NEVER;
     tn_table_restart(store->table, sim_store_now(world));
     renew_lives(world, restored);
+    sim_row_sessions_restart(world, restored);
     store->stepped_at = sim_store_now(world); /* On the new clock, should it crash again at once. */
     sim_trace_other(world, "store",
                     "is back: every session has a full TTL again, every token its "
@@ -178,6 +180,7 @@ void sim_store_backup(struct sim_world *world)
     memcpy(world->store.backup_granted, world->store.granted, sizeof world->store.granted);
     memcpy(world->store.backup_holder, world->store.holder, sizeof world->store.holder);
     memcpy(world->store.backup_rows, world->store.rows, sizeof world->store.rows);
+    sim_row_sessions_backup(world);
     world->store.has_backup = true;
 }
 

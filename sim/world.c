@@ -25,6 +25,8 @@ void sim_world_free(struct sim_world *world)
     free(world->store.block);
     free(world->store.backup);
     free(world->store.lives);
+    free(world->store.row_sessions);
+    free(world->store.backup_row_sessions);
     free(world->heap);
     free(world->slots);
     free(world->free_slots);
@@ -61,6 +63,8 @@ static void keep_memory(const struct sim_world *old, struct sim_world *fresh)
     fresh->free_slots = old->free_slots;
     fresh->slot_room = old->slot_room;
     fresh->row_clients = old->row_clients;
+    fresh->store.row_sessions = old->store.row_sessions;
+    fresh->store.backup_row_sessions = old->store.backup_row_sessions;
     fresh->store.block = old->store.block;
     fresh->store.backup = old->store.backup;
     fresh->store.block_size = old->store.block_size;
@@ -179,6 +183,7 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
     case SIM_EV_REQUEST:
     case SIM_EV_ROW_GET:
     case SIM_EV_ROW_PUT:
+    case SIM_EV_ROW_SESSION:
     case SIM_EV_STORE_TIMER:
     case SIM_EV_STORE_UP:
         sim_store_event(world, event);

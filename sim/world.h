@@ -5,7 +5,8 @@
  * its own, running at its own rate from its own start, and the core under test sees nothing else.
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
- * application, store.c the authority, rows.c a store of rows and its clients, receiver.c the fenced
+ * application, store.c the authority, rows.c a store of rows and its clients, row_sessions.c the
+ * sessions that such a store may have, receiver.c the fenced
  * resource, faults.c what breaks, check.c the promises, phases.c a seed's life, script.c acts that
  * a person wrote, acts.c what each of them does, scenario.c stories made of them, stage.c a script
  * to look at from outside, snapshot.c what is to be seen there, trace.c the telling, run.c one
@@ -59,6 +60,9 @@
     X(ROW_CONFLICT, "row changed between read and write")       \
     X(ROW_TOUCHED, "row rewritten by somebody else")            \
     X(FLOOR_RAISED, "floor raised above the engine's versions") \
+    X(SESSION_LOST, "session ended before its time was over")   \
+    X(SESSION_TWICE, "session opened twice")                    \
+    X(LOCK_DELAY, "row kept back after the end of a session")   \
     X(STALE_READ, "row read from a cache")                      \
     X(LATE_GRANT, "word of a grant held back, then a cut link") \
     X(DUPLICATE_ID, "two candidates with one identity")         \
@@ -97,7 +101,8 @@ struct sim_config {
     tenure_ns fault_every; /* Mean time between two faults. */
     uint32_t lease_limit, session_limit, waiter_limit;
     tenure_ns acquire_timeout; /* SIM_ROWS: of one request of an acquire. */
-    bool mints;                /* SIM_ROWS: versions become tokens. */
+    bool mints;                /* SIM_ROWS: versions become tokens; */
+    bool sessions;             /* and the engine has sessions, which hold the rows. */
     bool twins;                /* The last two candidates carry the same label. */
     bool restores;             /* Backups are taken, and brought back. */
 };
@@ -191,9 +196,20 @@ struct sim_row {
     uint64_t version, version_before; /* 0: there is none. */
 };
 
+/* An engine's session, which lives for one to two TTLs behind its last renewal. */
+#define SIM_ROW_SESSIONS 512
+struct sim_row_session {
+    uint64_t id; /* 0: none. */
+    uint32_t node;
+    uint64_t life;
+    tenure_ns ttl, over_at;
+};
+
 struct sim_store {
     struct tn_table *table;
     struct sim_row rows[SIM_NAMES_MAX], backup_rows[SIM_NAMES_MAX];
+    struct sim_row_session *row_sessions, *backup_row_sessions;
+    tenure_ns kept_back_until[SIM_NAMES_MAX], kept_back_for[SIM_NAMES_MAX]; /* Lock-delay. */
     uint64_t versions; /* Given out so far; none twice, not after a restore either. */
     void *block, *backup;
     size_t block_size;
@@ -224,18 +240,20 @@ struct sim_receiver {
 };
 
 enum sim_event_kind {
-    SIM_EV_REQUEST,      /* node -> store */
-    SIM_EV_ROW_GET,      /* node -> store */
-    SIM_EV_ROW_PUT,      /* node -> store */
-    SIM_EV_REPLY,        /* store -> node */
-    SIM_EV_GRANTED,      /* store -> node, pushed */
-    SIM_EV_REVOKED,      /* store -> node, pushed */
-    SIM_EV_CHANGED,      /* store -> node, pushed */
-    SIM_EV_ROW_GOT,      /* store -> node */
-    SIM_EV_ROW_PUT_DONE, /* store -> node */
-    SIM_EV_WRITE,        /* node -> receiver */
-    SIM_EV_RAISE,        /* node -> receiver */
-    SIM_EV_RAISED,       /* receiver -> node */
+    SIM_EV_REQUEST,          /* node -> store */
+    SIM_EV_ROW_GET,          /* node -> store */
+    SIM_EV_ROW_PUT,          /* node -> store */
+    SIM_EV_ROW_SESSION,      /* node -> store */
+    SIM_EV_REPLY,            /* store -> node */
+    SIM_EV_GRANTED,          /* store -> node, pushed */
+    SIM_EV_REVOKED,          /* store -> node, pushed */
+    SIM_EV_CHANGED,          /* store -> node, pushed */
+    SIM_EV_ROW_GOT,          /* store -> node */
+    SIM_EV_ROW_PUT_DONE,     /* store -> node */
+    SIM_EV_ROW_SESSION_DONE, /* store -> node */
+    SIM_EV_WRITE,            /* node -> receiver */
+    SIM_EV_RAISE,            /* node -> receiver */
+    SIM_EV_RAISED,           /* receiver -> node */
     SIM_EV_NODE_TIMER,
     SIM_EV_STORE_TIMER,
     SIM_EV_APP,     /* The application's next bit of work. */
@@ -426,6 +444,23 @@ void sim_rows_serve(struct sim_world *world, const struct sim_event *event);
 void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
                        uint64_t token);
 void sim_rows_touch(struct sim_world *world, uint32_t name);
+/* The number that a version, or the name of a session, is. */
+uint64_t sim_rows_number(const char *text);
+void sim_rows_write(struct sim_world *world, uint32_t name, const struct tn_row *next);
+
+/* --- row_sessions.c --- */
+void sim_row_sessions_init(struct sim_world *world);
+void sim_row_sessions_backup(struct sim_world *world);
+/* The store is up again, and every session has its time again. */
+void sim_row_sessions_restart(struct sim_world *world, bool restored);
+void sim_row_sessions_expire(struct sim_world *world);
+void sim_row_sessions_serve(struct sim_world *world, const struct sim_event *event);
+/* Whether the engine's sessions let a write through: WRITTEN, or why not. */
+enum tn_rows_outcome sim_row_sessions_refuse(struct sim_world *world,
+                                             const struct sim_event *event);
+/* The session that holds @name ends before its time, as when its agent dies; false: nobody has it.
+ */
+bool sim_row_sessions_lose(struct sim_world *world, uint32_t name);
 
 /* --- receiver.c --- */
 void sim_receiver_event(struct sim_world *world, const struct sim_event *event);

@@ -62,6 +62,10 @@
     X(TOKEN_OF_RENEWAL, "token-of-renewal", "P2", "the token is the newest write's version")       \
     X(TOKEN_RECOUNTED, "token-recounted", "P2", "a deleted row restarts a token that is minted")   \
     X(FLOOR_IGNORED, "floor-ignored", "P2", "a minted token at or below the floor is granted")     \
+    X(SESSION_REBORN, "session-reborn", "P1",                                                      \
+      "a session that is gone is opened again, and led on")                                        \
+    X(NO_LOCK_DELAY, "no-lock-delay", "P1", "a session that ends early frees its rows at once")    \
+    X(RENEWAL_WAITS, "renewal-waits", "P8", "a renewal waits for one before it that hangs")        \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \

@@ -14,7 +14,13 @@
 #include "base/hash.h"
 #include "core/plant.h"
 
-enum { TRIES = 6 }; /* Writes that may conflict before the goal counts as failed. */
+enum {
+    TRIES = 6,      /* Writes that may conflict before the goal counts as failed. */
+    LOOK_EVERY = 4, /* Engines with sessions: renewals between two looks at the rows held. */
+    RETRIES = 8,    /* Times a name is asked for within a lock-delay. */
+};
+
+#define LOCK_DELAY_MOST TN_SEC(60) /* What Consul accepts. */
 
 static void proceed(struct tn_rows_claim *claim, tenure_ns now);
 
@@ -117,11 +123,13 @@ static void answer_renewals(struct tn_rows *rows)
 
     memcpy(all, rows->renewals, sizeof all);
     for (uint32_t i = 0; i < count; i++) {
-        bool covered = is_covered(rows, all[i].number);
+        bool covered = rows->has_sessions ? all[i].done : is_covered(rows, all[i].number);
+        enum tn_rows_outcome outcome = all[i].failed ? TN_ROWS_FAILED : TN_ROWS_WRITTEN;
         if (!all[i].failed && covered)
             rows->good_until = all[i].begun_at + rows->ttl;
-        if (all[i].failed || covered)
-            rows->host->renewed(rows->arg, all[i].seq, all[i].failed, count_held(rows));
+        if (all[i].failed || covered || rows->gone)
+            rows->host->renewed(rows->arg, all[i].seq, rows->gone ? TN_ROWS_GONE : outcome,
+                                count_held(rows));
         else
             rows->renewals[kept++] = all[i];
     }
@@ -139,7 +147,7 @@ static bool is_wanted(const struct tn_rows_claim *claim)
 {
     const struct tn_rows *rows = claim->rows;
 
-    return claim->held && rows->renewal_count > 0 &&
+    return claim->held && !rows->has_sessions && rows->renewal_count > 0 &&
            claim->covered < rows->renewals[rows->renewal_count - 1].number;
 }
 
@@ -161,9 +169,24 @@ static void fail_renewal(struct tn_rows_claim *claim, tenure_ns now)
 {
     if (TN_PLANT(RENEW_PARTIAL))
         claim->covered = claim->sent_in;
-    else
+    else if (!claim->rows->has_sessions)
         fail_renewals(claim->rows, claim->sent_in);
     rest(claim, now);
+}
+
+/* Each renewal is a call of its own: one that hangs does not hold up the next. What the change feed
+ * did not tell of a row held, an occasional look finds. */
+static void renew_session(struct tn_rows *rows, tenure_ns now)
+{
+    bool waits = TN_PLANT(RENEWAL_WAITS) && rows->renewal_count > 1;
+
+    if (!rows->gone && !waits)
+        rows->host->session(rows->arg, rows->begun, rows->id[0] != '\0' ? TN_OP_RENEW : TN_OP_OPEN,
+                            rows->id);
+    if (rows->begun % LOOK_EVERY != 0 || TN_PLANT(SESSION_REBORN))
+        return;
+    for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
+        tn_rows_look(claim, now);
 }
 
 void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq)
@@ -176,6 +199,8 @@ void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq)
     rows->begun++;
     rows->renewals[rows->renewal_count++] =
         (struct tn_rows_renewal) { .seq = seq, .number = rows->begun, .begun_at = now };
+    if (rows->has_sessions)
+        renew_session(rows, now);
     for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
         if (claim->goal == TN_ROWS_REST && is_wanted(claim)) {
             claim->goal = TN_ROWS_RENEW;
@@ -295,14 +320,25 @@ static struct tn_row held_row(const struct tn_rows_claim *claim, uint64_t token)
 {
     const struct tn_rows *rows = claim->rows;
 
-    return (struct tn_row) { .held = true,
-                             .token = token,
-                             .floor = claim->row.floor,
-                             .ttl = rows->ttl,
-                             .session = rows->session,
-                             .term = claim->term,
-                             .label = rows->label,
-                             .label_len = rows->label_len };
+    struct tn_row row = { .held = true,
+                          .token = token,
+                          .floor = claim->row.floor,
+                          .ttl = rows->ttl,
+                          .session = rows->session,
+                          .term = claim->term,
+                          .label = rows->label,
+                          .label_len = rows->label_len };
+
+    memcpy(row.owner, rows->id, sizeof row.owner);
+    return row;
+}
+
+/* Whether every renewal so far supports the row. One that the engine ties to the session is as good
+ * as the session. */
+static bool is_supported(const struct tn_rows_claim *claim)
+{
+    return claim->rows->has_sessions || claim->covered == claim->rows->begun ||
+           TN_PLANT(ROW_UNCOVERED) || TN_PLANT(ROW_ADOPTED);
 }
 
 /* Our row is there. It counts once a write of ours has succeeded that was sent after the last
@@ -311,8 +347,7 @@ static void claim_row(struct tn_rows_claim *claim, tenure_ns now, bool written)
 {
     struct tn_row row = held_row(claim, claim->row.token);
 
-    if ((written || TN_PLANT(ROW_ADOPTED)) && (claim->covered == claim->rows->begun ||
-                                               TN_PLANT(ROW_UNCOVERED) || TN_PLANT(ROW_ADOPTED))) {
+    if ((written || TN_PLANT(ROW_ADOPTED)) && is_supported(claim)) {
         claim->token = claim->row.token;
         finish(claim, now, TN_ANSWER_GRANTED);
         return;
@@ -378,6 +413,7 @@ static void judge_release(struct tn_rows_claim *claim, tenure_ns now)
         struct tn_row next = { .token = TN_PLANT(ROW_REMOVED) ? 0 : row->token,
                                .floor = row->floor,
                                .term = row->term };
+        memcpy(next.owner, row->owner, sizeof next.owner);
         put(claim, now, &next);
     } else if (any) {
         finish(claim, now, TN_ANSWER_RELEASED);
@@ -563,7 +599,8 @@ void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
     claim->row = *row;
     set_version(claim, version);
     settle_token(claim);
-    bool others = row->held && tn_rows_whose(claim->rows, claim->name, row) == TN_ROWS_OTHERS;
+    bool others = row->held && !claim->rows->has_sessions &&
+                  tn_rows_whose(claim->rows, claim->name, row) == TN_ROWS_OTHERS;
     observe(claim->name, claim->sent_at, now, others, &claim->row, version,
             TN_PLANT(OWN_TTL) ? claim->rows->ttl : row->ttl);
     judge(claim, now, false);
@@ -599,6 +636,31 @@ static void write_blindly(struct tn_rows_claim *claim, tenure_ns now)
 
     set_version(claim, "*");
     put(claim, now, &row);
+}
+
+/* Nobody has the row, and the engine keeps it back after the end of a session: ask again soon. */
+static void wait_for_engine(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_row none = { .token = claim->row.floor, .floor = claim->row.floor };
+
+    claim->known = false;
+    claim->row = none;
+    claim->name->retry_at = now + claim->rows->ttl / RETRIES;
+    if (claim->goal != TN_ROWS_REST)
+        finish(claim, now, TN_ANSWER_HELD);
+}
+
+static void end_session(struct tn_rows *rows);
+
+/* The engine refused a write for a session that it does not know. */
+static void lose_session(struct tn_rows_claim *claim, tenure_ns now)
+{
+    claim->known = false;
+    end_session(claim->rows);
+    if (claim->goal == TN_ROWS_ACQUIRE)
+        finish(claim, now, TN_ANSWER_GONE);
+    else if (claim->goal != TN_ROWS_REST)
+        look_again(claim, now);
 }
 
 void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
@@ -643,13 +705,98 @@ void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t reque
             look_again(claim, now);
         }
         break;
+    case TN_ROWS_DELAYED:
+        wait_for_engine(claim, now);
+        break;
+    case TN_ROWS_GONE:
+        lose_session(claim, now);
+        break;
     }
+}
+
+/* --- The engine's session --------------------------------------------------------------------- */
+
+tenure_ns tn_rows_lock_delay(tenure_ns ttl)
+{
+    if (TN_PLANT(NO_LOCK_DELAY))
+        return 0;
+    return ttl < LOCK_DELAY_MOST ? ttl : LOCK_DELAY_MOST;
+}
+
+/* Nothing that this session had is ours any longer. */
+static void end_session(struct tn_rows *rows)
+{
+    rows->gone = true;
+    for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
+        bool held = claim->held;
+        claim->held = claim->revoked = claim->known = false;
+        if (held)
+            rows->host->ended(rows->arg, claim);
+    }
+    answer_renewals(rows);
+}
+
+/* The reply to an earlier OPEN was late: there are two, and one is enough. */
+static void set_session_id(struct tn_rows *rows, uint64_t number, const char *id)
+{
+    size_t len = 0;
+
+    while (len < TN_ROW_OWNER && id[len] != '\0')
+        len++;
+    TN_ASSERT(len < TN_ROW_OWNER);
+    if (rows->id[0] == '\0')
+        memcpy(rows->id, id, len + 1);
+    else if (strcmp(rows->id, id) != 0)
+        rows->host->session(rows->arg, number, TN_OP_CLOSE, id);
+}
+
+void tn_rows_session_done(struct tn_rows *rows, tenure_ns now, uint64_t number,
+                          enum tn_rows_outcome outcome, const char *id)
+{
+    (void)now;
+    if (outcome == TN_ROWS_GONE && TN_PLANT(SESSION_REBORN)) {
+        rows->id[0] = '\0';
+        rows->host->session(rows->arg, number, TN_OP_OPEN, rows->id);
+        return;
+    }
+    if (outcome == TN_ROWS_GONE) {
+        end_session(rows);
+        return;
+    }
+    if (outcome == TN_ROWS_WRITTEN)
+        set_session_id(rows, number, id);
+    for (uint32_t i = 0; i < rows->renewal_count; i++) {
+        struct tn_rows_renewal *renewal = &rows->renewals[i];
+        if (renewal->number == number) {
+            renewal->done = outcome == TN_ROWS_WRITTEN;
+            renewal->failed = !renewal->done;
+        }
+    }
+    answer_renewals(rows);
+}
+
+void tn_rows_close_session(struct tn_rows *rows)
+{
+    if (rows->id[0] != '\0' && !rows->gone)
+        rows->host->session(rows->arg, 0, TN_OP_CLOSE, rows->id);
+    rows->gone = true;
 }
 
 /* --- Time ------------------------------------------------------------------------------------- */
 
+static void give_up_renewals(struct tn_rows *rows, tenure_ns now)
+{
+    if (!rows->has_sessions || TN_PLANT(RENEWAL_WAITS))
+        return;
+    for (uint32_t i = 0; i < rows->renewal_count; i++)
+        if (rows->renewals[i].begun_at + rows->attempt_timeout <= now)
+            rows->renewals[i].failed = true;
+    answer_renewals(rows);
+}
+
 void tn_rows_tick(struct tn_rows *rows, tenure_ns now)
 {
+    give_up_renewals(rows, now);
     for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
         if (claim->give_up_at > now)
             continue;
@@ -667,11 +814,16 @@ tenure_ns tn_rows_wake_at(const struct tn_rows *rows)
     for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
         if (claim->give_up_at < at)
             at = claim->give_up_at;
+    if (rows->has_sessions && rows->renewal_count > 0 && !TN_PLANT(RENEWAL_WAITS) &&
+        rows->renewals[0].begun_at + rows->attempt_timeout < at)
+        at = rows->renewals[0].begun_at + rows->attempt_timeout;
     return at;
 }
 
 tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name)
 {
+    if (name->retry_at != 0)
+        return name->retry_at;
     return name->told ? TN_NEVER : tn_observer_wake_at(&name->observer);
 }
 
@@ -679,6 +831,11 @@ bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now)
 {
     bool vacated = !name->told && tn_observer_vacant(&name->observer, now);
 
+    if (name->retry_at != 0) {
+        vacated = name->retry_at <= now;
+        name->retry_at = vacated ? 0 : name->retry_at;
+        return vacated;
+    }
     name->told = name->told || vacated;
     return vacated;
 }

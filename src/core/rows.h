@@ -22,6 +22,12 @@
  * - The token of a term never changes. Where the engine mints it, it is the version of the write
  *   that acquired the row, not of a later one; the writes after it carry it in the row.
  *
+ * An engine may have sessions with a TTL of its own (Consul). Then nothing is observed: a row is held
+ * as long as its session lives, and the engine says so. A renewal is one call for all rows; each is
+ * sent by itself, so that one that hangs does not hold up the next. A session that is gone is never
+ * replaced by another one under terms that are still believed. Should the engine end a session
+ * early, its lock-delay keeps the rows from others for as long as the holder may believe in it.
+ *
  * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock;
  * the host's functions are called from within these calls and must not call back. */
 #ifndef TN_CORE_ROWS_H
@@ -36,7 +42,8 @@
 #include "core/observer.h"
 
 enum {
-    TN_ROW_VERSION = 64,  /* Room for a version's text, the zero behind it included. */
+    TN_ROW_VERSION = 64,  /* Room for a version's text, the zero behind it included; */
+    TN_ROW_OWNER = 40,    /* and for the engine's name of a session. */
     TN_ROWS_RENEWALS = 8, /* Renewals that may wait at once: as many as a session's attempts. */
 };
 
@@ -44,7 +51,7 @@ enum {
 struct tn_row {
     bool held;
     bool revoked;             /* Held, and an operator asks for it back. */
-    bool minted;              /* Held, and its token is not in it but follows from the version. */
+    bool minted;              /* Its token is not in it but follows from the version. */
     uint64_t token;           /* Of the term or, when free, of the last one; 0: there was none. */
     uint64_t floor;           /* No grant at or below it; an operator's, or the engine's. */
     tenure_ns ttl;            /* Of the holder's session. */
@@ -53,6 +60,8 @@ struct tn_row {
     uint64_t nonce;           /* New in every write, so that no two rows are equal. */
     const char *label;        /* Borrowed for the call; NULL: none. */
     uint32_t label_len;
+    /* Engines with sessions: the one that holds the row or, in a release, that is to give it up. */
+    char owner[TN_ROW_OWNER];
 };
 
 enum tn_rows_goal {
@@ -64,12 +73,14 @@ enum tn_rows_goal {
     TN_ROWS_REVOKE,
 };
 
-/* How a write ended. */
+/* How a write, or a call about the session, ended. */
 enum tn_rows_outcome {
     TN_ROWS_WRITTEN,
     TN_ROWS_CONFLICT, /* The version was another one; nothing was written. */
     TN_ROWS_FAILED,   /* Not written, and never will be. */
     TN_ROWS_UNKNOWN,  /* Written, or not, or not yet. */
+    TN_ROWS_DELAYED,  /* Nobody holds the row, and the engine does not let anybody have it yet. */
+    TN_ROWS_GONE,     /* The engine does not know the session (any more). */
 };
 
 struct tn_rows;
@@ -78,6 +89,7 @@ struct tn_rows;
 struct tn_rows_name {
     struct tn_observer observer; /* Of a holder that is not this process. */
     bool told;                   /* That it is silent. */
+    tenure_ns retry_at;          /* The engine may give it out then; 0: nothing is waited for. */
 };
 
 /* One term on one name; the caller's, usually the first member of something larger. */
@@ -120,12 +132,16 @@ struct tn_rows_host {
     /* ACQUIRE, RELEASE, READ or REVOKE has ended. */
     void (*done)(void *arg, struct tn_rows_claim *claim, enum tn_rows_goal goal,
                  const struct tn_rows_answer *answer);
-    /* Renewal @seq has ended; @held: as in struct tn_result. */
-    void (*renewed)(void *arg, uint64_t seq, bool failed, uint32_t held);
+    /* Renewal @seq has ended: WRITTEN, GONE or anything else, which is a failure; @held: as in
+     * struct tn_result. */
+    void (*renewed)(void *arg, uint64_t seq, enum tn_rows_outcome outcome, uint32_t held);
     /* A term that was held is over: revoked, taken over, or deleted. Comes before the renewal that
      * found out is answered. */
     void (*ended)(void *arg, struct tn_rows_claim *claim);
     uint64_t (*nonce)(void *arg);
+    /* Engines with sessions: OPEN one, RENEW or CLOSE the one called @id; answer the first two with
+     * tn_rows_session_done and the same @number. */
+    void (*session)(void *arg, uint64_t number, enum tn_op_kind kind, const char *id);
 };
 
 struct tn_rows_renewal {
@@ -133,6 +149,7 @@ struct tn_rows_renewal {
     tenure_ns begun_at;
     uint64_t number; /* Among the renewals begun. */
     bool failed;
+    bool done; /* Engines with sessions: it has succeeded. */
 };
 
 /* One session of this process. */
@@ -144,6 +161,9 @@ struct tn_rows {
     /* The engine's versions are decimal numbers that rise over the whole engine, also over the
      * deletion of a row: they become the tokens (tn_row_token). */
     bool mints;
+    bool has_sessions;     /* The engine has; set together with the host's session(). */
+    bool gone;             /* The engine has ended this session. */
+    char id[TN_ROW_OWNER]; /* The engine's name of it; empty: it is not open yet. */
     const char *label;
     uint32_t label_len;
     /* A request without an answer has an unknown outcome after this; one of an ACQUIRE, which no
@@ -196,6 +216,13 @@ void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
 void tn_rows_get_failed(struct tn_rows_claim *claim, tenure_ns now, uint64_t request);
 void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
                       enum tn_rows_outcome outcome, const char *version);
+
+void tn_rows_session_done(struct tn_rows *rows, tenure_ns now, uint64_t number,
+                          enum tn_rows_outcome outcome, const char *id);
+/* All rows are given back, or cannot be: end the session in the engine. */
+void tn_rows_close_session(struct tn_rows *rows);
+/* How long nobody may have a row whose session the engine has ended. */
+tenure_ns tn_rows_lock_delay(tenure_ns ttl);
 
 /* Time has passed: give up requests without an answer. */
 void tn_rows_tick(struct tn_rows *rows, tenure_ns now);

@@ -16,6 +16,10 @@ static struct {
     unsigned versions, gets, puts, ends;
     uint64_t request;
     bool putting;
+    unsigned calls;
+    uint64_t call;
+    enum tn_op_kind called;
+    char id[TN_ROW_OWNER];
 } engine;
 
 /* What the recipe answered last. */
@@ -24,7 +28,7 @@ static struct {
     struct tn_rows_answer answer;
     enum tn_rows_goal goal;
     uint64_t seq;
-    bool failed;
+    bool failed, gone;
     uint32_t held;
 } told;
 
@@ -61,12 +65,13 @@ static void done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal goal,
     told.answer = *answer;
 }
 
-static void renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
+static void renewed(void *arg, uint64_t seq, enum tn_rows_outcome outcome, uint32_t held)
 {
     (void)arg;
     told.renewals++;
     told.seq = seq;
-    told.failed = failed;
+    told.failed = outcome != TN_ROWS_WRITTEN;
+    told.gone = outcome == TN_ROWS_GONE;
     told.held = held;
 }
 
@@ -83,7 +88,16 @@ static uint64_t nonce(void *arg)
     return engine.puts + 1;
 }
 
-static const struct tn_rows_host host = { get, put, done, renewed, ended, nonce };
+static void call_session(void *arg, uint64_t number, enum tn_op_kind kind, const char *id)
+{
+    (void)arg;
+    engine.calls++;
+    engine.call = number;
+    engine.called = kind;
+    (void)snprintf(engine.id, sizeof engine.id, "%s", id);
+}
+
+static const struct tn_rows_host host = { get, put, done, renewed, ended, nonce, call_session };
 
 static struct tn_secret secret(uint8_t byte)
 {
@@ -687,4 +701,121 @@ TEST(a_version_makes_a_beat)
 {
     CHECK(tn_row_beat("1") != tn_row_beat("2"));
     CHECK(tn_row_beat("") != 0);
+}
+
+/* --- Engines with sessions --- */
+
+static void begin_session(void)
+{
+    begin_minting(40);
+    rows.has_sessions = true;
+    tn_rows_renew(&rows, 0, 1);
+    CHECK_EQ_I64(engine.called, TN_OP_OPEN);
+    tn_rows_session_done(&rows, 0, engine.call, TN_ROWS_WRITTEN, "s1");
+    CHECK(!told.failed);
+    CHECK_EQ_U64(told.seq, 1);
+}
+
+TEST(a_renewal_is_one_call_for_all_rows)
+{
+    begin_session();
+    acquire(0);
+    CHECK_STR(engine.row.owner, "s1");
+    engine.puts = engine.gets = 0;
+    tn_rows_renew(&rows, TN_SEC(1), 2);
+    CHECK_EQ_I64(engine.called, TN_OP_RENEW);
+    CHECK_STR(engine.id, "s1");
+    tn_rows_session_done(&rows, TN_SEC(1), engine.call, TN_ROWS_WRITTEN, "s1");
+    CHECK_EQ_U64(told.seq, 2);
+    CHECK(!told.failed);
+    CHECK_EQ_U64(told.held, 1);
+    CHECK_EQ_U64(engine.puts + engine.gets, 0);
+    CHECK(!tn_rows_is_over(&rows, TN_SEC(1) + TTL - 1));
+    CHECK(tn_rows_is_over(&rows, TN_SEC(1) + TTL));
+}
+
+TEST(a_renewal_that_hangs_does_not_hold_up_the_next)
+{
+    begin_session();
+    tn_rows_renew(&rows, TN_SEC(1), 2);
+    tn_rows_tick(&rows, TN_SEC(1) + ATTEMPT);
+    CHECK(told.failed);
+    CHECK_EQ_U64(told.seq, 2);
+    tn_rows_renew(&rows, TN_SEC(2), 3);
+    CHECK_EQ_U64(engine.call, 3);
+    tn_rows_session_done(&rows, TN_SEC(2), 2, TN_ROWS_WRITTEN, "s1");
+    CHECK_EQ_U64(told.seq, 2);
+    tn_rows_session_done(&rows, TN_SEC(2), 3, TN_ROWS_WRITTEN, "s1");
+    CHECK_EQ_U64(told.seq, 3);
+    CHECK(!told.failed);
+}
+
+TEST(a_session_that_is_gone_ends_its_terms_and_is_not_replaced)
+{
+    begin_session();
+    acquire(0);
+    tn_rows_renew(&rows, TN_SEC(1), 2);
+    tn_rows_session_done(&rows, TN_SEC(1), engine.call, TN_ROWS_GONE, NULL);
+    CHECK_EQ_U64(engine.ends, 1);
+    CHECK(told.gone);
+    CHECK(!claim.held);
+    engine.calls = 0;
+    tn_rows_renew(&rows, TN_SEC(2), 3);
+    CHECK_EQ_U64(engine.calls, 0);
+    CHECK(told.gone);
+    CHECK_EQ_U64(told.seq, 3);
+}
+
+TEST(a_session_that_was_opened_twice_is_closed_once)
+{
+    begin_minting(40);
+    rows.has_sessions = true;
+    tn_rows_renew(&rows, 0, 1);
+    tn_rows_renew(&rows, TN_SEC(1), 2);
+    CHECK_EQ_I64(engine.called, TN_OP_OPEN);
+    tn_rows_session_done(&rows, TN_SEC(1), 2, TN_ROWS_WRITTEN, "s2");
+    tn_rows_session_done(&rows, TN_SEC(1), 1, TN_ROWS_WRITTEN, "s1");
+    CHECK_EQ_I64(engine.called, TN_OP_CLOSE);
+    CHECK_STR(engine.id, "s1");
+    CHECK_STR(rows.id, "s2");
+}
+
+TEST(a_lock_delay_is_waited_for)
+{
+    begin_session();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    answer_put(&claim, 0, TN_ROWS_DELAYED);
+    check_told(TN_ANSWER_HELD);
+    CHECK(!claim.row.held);
+    CHECK(tn_rows_name_wake_at(&name) < TTL);
+    CHECK(!tn_rows_name_is_vacated(&name, 0));
+    CHECK(tn_rows_name_is_vacated(&name, TTL));
+    CHECK(!tn_rows_name_is_vacated(&name, TTL));
+    acquire(TTL);
+    CHECK_EQ_I64(tn_rows_lock_delay(TTL), TTL);
+    CHECK_EQ_I64(tn_rows_lock_delay(TN_SEC(3600)), TN_SEC(60));
+}
+
+TEST(an_acquire_for_a_session_that_is_gone_says_so)
+{
+    begin_session();
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    answer_put(&claim, 0, TN_ROWS_GONE);
+    check_told(TN_ANSWER_GONE);
+    CHECK(rows.gone);
+}
+
+TEST(a_holder_that_is_not_renewed_is_never_observed_by_an_engine_with_sessions)
+{
+    begin_session();
+    write_of_another(3);
+    ask(0, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_HELD);
+    CHECK_EQ_I64(tn_rows_name_wake_at(&name), TN_NEVER);
+    ask(10 * TTL, TN_OP_ACQUIRE, 0);
+    answer_get(&claim, 10 * TTL);
+    check_told(TN_ANSWER_HELD);
 }

@@ -44,6 +44,7 @@ struct tn_rows_session {
     struct tn_store_req *close; /* The CLOSE that waits for the last release. */
     bool kept;                  /* It was opened here: it stays until it is closed. */
     char label[TN_LABEL_MAX + 1];
+    char error[TN_ERROR_TEXT]; /* What the engine said about the session. */
 };
 
 struct tn_rows_io {

@@ -29,6 +29,21 @@ struct tn_rows_store;
  * later. */
 struct tn_rows_io;
 
+/* One call about an engine's session; ends by tn_rows_call_done, inside the call or later. CLOSE
+ * needs no answer from the engine, but ends all the same. */
+struct tn_rows_call {
+    struct tn_rows_call *next;
+    struct tn_rows_store *store;
+    struct tn_rows_session *session; /* NULL: nobody waits for it any more. */
+    enum tn_op_kind kind;            /* OPEN, RENEW or CLOSE. */
+    uint64_t number;
+    tenure_ns ttl, timeout;
+    enum tn_rows_outcome outcome;
+    char id[TN_ROW_OWNER];
+    char label[TN_LABEL_MAX + 1];
+    char error[TN_ERROR_TEXT];
+};
+
 struct tn_rows_engine {
     void (*get)(struct tn_rows_store *store, struct tn_rows_io *io);
     /* Only if the row's version is @if_version; empty: only if there is no row. */
@@ -42,6 +57,10 @@ struct tn_rows_engine {
      * the version of the acquiring write is the token. Such a write comes with row->minted set and
      * stores no token; a read sets it for a held row without one. */
     bool mints;
+    /* NULL: renewing rewrites the rows held. Else the engine has sessions: OPEN one with the TTL and
+     * the label of the call, RENEW or CLOSE the one called @id. Rows are locked and unlocked for
+     * row->owner, and a row that nobody has locked is free, whatever is written in it. */
+    void (*session)(struct tn_rows_store *store, struct tn_rows_call *call);
     /* How often a name that is watched is read; 0: the engine says tn_rows_changed. */
     tenure_ns poll_every;
     /* Which names are watched has changed (tn_rows_watched). NULL: it does not matter. */
@@ -58,7 +77,8 @@ struct tn_rows_store {
     struct tn_rows_session *reader; /* For what needs no session: READ, REVOKE, polls. */
     struct tn_rows_watch *names;
     struct tn_rows_io *under_way, *ended; /* The latter wait for a turn of the loop. */
-    struct tn_req_list answers;           /* So do these, and the news. */
+    struct tn_rows_call *calls, *calls_ended;
+    struct tn_req_list answers; /* So do these, and the news. */
     struct tn_rows_news *news, **news_end;
     struct tn_store_query *lists;
     struct tn_prng prng;
@@ -81,6 +101,10 @@ void tn_rows_io_denied(struct tn_rows_io *io, const char *why);
 /* A write: @version is the new one if it was WRITTEN, @why is for people if it was not. */
 void tn_rows_io_put(struct tn_rows_io *io, enum tn_rows_outcome outcome, const char *version,
                     const char *why);
+
+/* @id: of an OPEN that was WRITTEN; @why is for people if it was not. */
+void tn_rows_call_done(struct tn_rows_call *call, enum tn_rows_outcome outcome, const char *id,
+                       const char *why);
 
 /* The row as a record for others. */
 void tn_rows_record(const struct tn_row *row, const char *version,

@@ -218,6 +218,7 @@ static struct tn_rows_session *add_session(struct tn_rows_store *store,
     tn_rows_init(&session->rows, &recipe_host, session, hash, ttl, timing.attempt_timeout,
                  store->base.how.patience);
     session->rows.mints = store->engine->mints;
+    session->rows.has_sessions = store->engine->session != NULL && op->kind == TN_OP_OPEN;
     session->store = store;
     if (op->label_len > 0)
         memcpy(session->label, op->label, op->label_len);
@@ -303,6 +304,8 @@ static void give_back(struct tn_rows_session *session)
     }
 }
 
+static void forget_calls(struct tn_rows_store *store, const struct tn_rows_session *session);
+
 static void drop_sessions(struct tn_rows_store *store)
 {
     struct tn_rows_session **link = &store->sessions;
@@ -321,6 +324,8 @@ static void drop_sessions(struct tn_rows_store *store)
             continue;
         }
         *link = session->next;
+        tn_rows_close_session(&session->rows);
+        forget_calls(store, session);
         free(session);
     }
 }
@@ -534,6 +539,8 @@ static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal g
 /* What the engine said about the last row that it did not write. */
 static const char *renewal_error(const struct tn_rows_session *session)
 {
+    if (session->rows.has_sessions)
+        return session->error[0] != '\0' ? session->error : "the session was not renewed in time";
     for (const struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next) {
         const struct rows_claim *claim = (const struct rows_claim *)(const void *)each;
         if (claim->error[0] != '\0')
@@ -542,7 +549,7 @@ static const char *renewal_error(const struct tn_rows_session *session)
     return "a row could not be written";
 }
 
-static void recipe_renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
+static void recipe_renewed(void *arg, uint64_t seq, enum tn_rows_outcome outcome, uint32_t held)
 {
     struct tn_rows_session *session = arg;
     struct tn_req_list others = { NULL, NULL };
@@ -555,7 +562,9 @@ static void recipe_renewed(void *arg, uint64_t seq, bool failed, uint32_t held)
         }
         req->ttl = session->rows.ttl;
         req->held = held;
-        if (failed)
+        if (outcome == TN_ROWS_GONE)
+            req->answer = TN_ANSWER_GONE;
+        if (outcome != TN_ROWS_WRITTEN && outcome != TN_ROWS_GONE)
             fail_req(session->store, req, TENURE_E_UNAVAILABLE, renewal_error(session));
         else
             add_answer(session->store, req);
@@ -578,8 +587,76 @@ static uint64_t recipe_nonce(void *arg)
     return tn_prng_next(&session->store->prng);
 }
 
+/* --- The engine's sessions -------------------------------------------------------------------- */
+
+static void recipe_session(void *arg, uint64_t number, enum tn_op_kind kind, const char *id)
+{
+    struct tn_rows_session *session = arg;
+    struct tn_rows_store *store = session->store;
+    struct tn_rows_call *call = calloc(1, sizeof *call);
+
+    if (call == NULL)
+        return; /* The recipe gives up waiting for it, by its own clock. */
+    call->store = store;
+    call->session = session;
+    call->kind = kind;
+    call->number = number;
+    call->ttl = session->rows.ttl;
+    call->timeout = session->rows.attempt_timeout;
+    (void)snprintf(call->id, sizeof call->id, "%s", id);
+    (void)snprintf(call->label, sizeof call->label, "%s", session->label);
+    call->next = store->calls;
+    store->calls = call;
+    store->engine->session(store, call);
+}
+
+void tn_rows_call_done(struct tn_rows_call *call, enum tn_rows_outcome outcome, const char *id,
+                       const char *why)
+{
+    struct tn_rows_store *store = call->store;
+    struct tn_rows_call **link = &store->calls;
+
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    call->next = store->calls_ended;
+    store->calls_ended = call;
+    call->outcome = outcome;
+    if (id != NULL)
+        (void)snprintf(call->id, sizeof call->id, "%s", id);
+    (void)snprintf(call->error, sizeof call->error, "%s", why != NULL ? why : "");
+    kick(store);
+}
+
+static void pass_on_calls(struct tn_rows_store *store, tenure_ns now)
+{
+    struct tn_rows_call *call;
+
+    while ((call = store->calls_ended) != NULL) {
+        struct tn_rows_session *session = call->session;
+        store->calls_ended = call->next;
+        if (session != NULL && !store->base.closing && call->kind != TN_OP_CLOSE) {
+            memcpy(session->error, call->error, sizeof session->error);
+            tn_rows_session_done(&session->rows, now, call->number, call->outcome, call->id);
+        }
+        free(call);
+    }
+}
+
+/* Nobody waits for the calls of a session that is dropped. */
+static void forget_calls(struct tn_rows_store *store, const struct tn_rows_session *session)
+{
+    for (struct tn_rows_call *call = store->calls; call != NULL; call = call->next)
+        if (call->session == session)
+            call->session = NULL;
+    for (struct tn_rows_call *call = store->calls_ended; call != NULL; call = call->next)
+        if (call->session == session)
+            call->session = NULL;
+}
+
 static const struct tn_rows_host recipe_host = { recipe_get,     recipe_put,   recipe_done,
-                                                 recipe_renewed, recipe_ended, recipe_nonce };
+                                                 recipe_renewed, recipe_ended, recipe_nonce,
+                                                 recipe_session };
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -781,7 +858,8 @@ void tn_rows_saw(struct tn_rows_store *store, const char *name, const struct tn_
     kick(store);
     if (whose == TN_ROWS_STRAY)
         return;
-    tn_rows_name_saw(&watch->known, now_of(store), whose == TN_ROWS_OTHERS, row, version);
+    tn_rows_name_saw(&watch->known, now_of(store),
+                     whose == TN_ROWS_OTHERS && store->engine->session == NULL, row, version);
     tn_rows_record(row, version, &watch->shown);
     struct tn_store_record told = watch->shown;
     judge_record(store, watch, &told);
@@ -895,8 +973,10 @@ static void tick(struct tn_rows_store *store, tenure_ns now)
     for (struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
         struct tn_store_record free = { .token = each->known.observer.token };
         each->written[0] = '\0';
-        if (tn_rows_name_is_vacated(&each->known, now))
+        if (tn_rows_name_is_vacated(&each->known, now)) {
+            each->told = false; /* It may have been told as free before, and refused since. */
             tell_change(store, each, &free);
+        }
         if (each->poll_at <= now && each->watches > 0)
             poll_name(store, each);
     }
@@ -917,6 +997,7 @@ static void turn(uv_idle_t *handle)
             pass_on(io, now);
         free(io);
     }
+    pass_on_calls(store, now);
     if (!store->base.closing) {
         tick(store, now);
         drop_sessions(store);
@@ -948,6 +1029,7 @@ static void free_session(struct tn_rows_store *store, struct tn_rows_session *se
         fail_req(store, req, TENURE_E_CLOSED, "the store is closed");
     if (session->close != NULL)
         fail_req(store, session->close, TENURE_E_CLOSED, "the store is closed");
+    forget_calls(store, session);
     free(session);
 }
 
@@ -963,7 +1045,7 @@ static void handle_closed(uv_handle_t *handle)
 /* The engine has ended what was under way: only the handles are left. */
 static void close_handles(struct tn_rows_store *store)
 {
-    if (!store->shut || store->under_way != NULL || store->ended != NULL ||
+    if (!store->shut || store->under_way != NULL || store->ended != NULL || store->calls != NULL ||
         uv_is_closing((uv_handle_t *)&store->turn))
         return;
     drop_names(store);
