@@ -271,6 +271,8 @@ static int examine(struct doctor *doctor)
     report->ops = doctor->store.ops;
     int status = read_probe(doctor, NULL);
     report->first = now(doctor) - began;
+    if (status == TN_EXIT_DENIED && report->ops->rights != NULL && !doctor->json)
+        tn_doctor_print_rights(report);
     if (status < 0) {
         tn_cli_learn(&doctor->store, report->server_why, sizeof report->server_why);
         status = find_limits(doctor);

@@ -37,6 +37,8 @@ struct tn_doctor_report {
 tenure_ns tn_doctor_percentile(const struct tn_doctor_trips *trips, unsigned percent);
 
 void tn_doctor_print_text(const struct tn_doctor_report *report);
+/* The rights that a user needs, where the store says so. */
+void tn_doctor_print_rights(const struct tn_doctor_report *report);
 void tn_doctor_print_json(const struct tn_doctor_report *report);
 
 #endif

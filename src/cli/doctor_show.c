@@ -76,6 +76,11 @@ static void print_plan(const struct tn_doctor_report *report)
            tn_cli_duration(a, report->plan.ttl), span(b, report->plan.rtt));
 }
 
+void tn_doctor_print_rights(const struct tn_doctor_report *report)
+{
+    printf("\nThe least rights that are needed:\n\n%s", report->ops->rights);
+}
+
 void tn_doctor_print_text(const struct tn_doctor_report *report)
 {
     char a[TN_DURATION_TEXT], b[TN_DURATION_TEXT];
@@ -106,6 +111,8 @@ void tn_doctor_print_text(const struct tn_doctor_report *report)
         printf("%s  warning     %s%s\n", tn_cli_colour(TN_YELLOW), tn_cli_colour(TN_PLAIN),
                report->warning);
     print_plan(report);
+    if (report->ops->rights != NULL)
+        tn_doctor_print_rights(report);
 }
 
 /* --- For programs --------------------------------------------------------------------------- */
@@ -137,6 +144,8 @@ void tn_doctor_print_json(const struct tn_doctor_report *report)
            report->writes ? "true" : "false");
     json_text("url", report->url);
     json_text("class_why", or_else(report->ops->class_why, ""));
+    if (report->ops->rights != NULL)
+        json_text("rights", report->ops->rights);
     json_text("server", report->server);
     json_text("server_why", report->server_why);
     json_text("warning", report->warning);

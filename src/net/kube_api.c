@@ -40,7 +40,8 @@ struct plugin {
 
 struct tn_kube_api {
     struct uv_loop_s *loop;
-    const struct tn_clock *clock;
+    tenure_ns (*now)(void *clock);
+    void *clock;
     struct tn_kube_config config;
     struct tn_web *web;
     struct tn_kube_call *waiting; /* In the order of their start. */
@@ -58,7 +59,7 @@ static void serve(struct tn_kube_api *api);
 
 static tenure_ns now_of(const struct tn_kube_api *api)
 {
-    return tn_clock_now(api->clock);
+    return api->now(api->clock);
 }
 
 static void timer_fired(uv_timer_t *timer)
@@ -616,7 +617,7 @@ void tn_kube_cancel(struct tn_kube_call *call)
 
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
-int tn_kube_api_open(struct uv_loop_s *loop, const struct tn_clock *clock,
+int tn_kube_api_open(struct uv_loop_s *loop, tenure_ns (*now)(void *clock), void *clock,
                      struct tn_kube_config *config, struct tn_kube_api **ret_api,
                      struct tn_text *reterr)
 {
@@ -642,6 +643,7 @@ int tn_kube_api_open(struct uv_loop_s *loop, const struct tn_clock *clock,
     }
     api->config = *config;
     api->loop = loop;
+    api->now = now;
     api->clock = clock;
     (void)uv_timer_init(loop, &api->timer);
     api->timer.data = api;

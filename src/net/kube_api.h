@@ -1,4 +1,4 @@
-/* kube_api.h - calls to a Kubernetes API server: signing in, waiting when asked to, errors in words.
+/* kube_api.h - calls to a Kubernetes API server: signing in, waiting when asked to, plain errors.
  *
  *   tn_kube_call ----> credentials there? no quiet asked for? ----> web.h ----> done()
  *                         |        ^                                   |
@@ -15,7 +15,6 @@
 
 #include "net/kube_config.h"
 #include "net/web.h"
-#include "runtime/clock.h"
 #include "wire/json.h"
 
 struct tn_kube_api;
@@ -43,10 +42,10 @@ struct tn_kube_call {
     char error[TN_ERROR_TEXT];
 };
 
-/* Takes @config over, also on error. */
-TENURE_MUST_USE int tn_kube_api_open(struct uv_loop_s *loop, const struct tn_clock *clock,
-                                     struct tn_kube_config *config, struct tn_kube_api **ret_api,
-                                     struct tn_text *reterr);
+/* @now reads the clock for @clock. Takes @config over, also on error. */
+TENURE_MUST_USE int tn_kube_api_open(struct uv_loop_s *loop, tenure_ns (*now)(void *clock),
+                                     void *clock, struct tn_kube_config *config,
+                                     struct tn_kube_api **ret_api, struct tn_text *reterr);
 /* @call is the caller's until done(), which is never called inside this. */
 void tn_kube_start(struct tn_kube_api *api, struct tn_kube_call *call);
 /* End it soon, with TENURE_E_CLOSED. */

@@ -179,6 +179,8 @@ struct tn_store_ops {
      * data back, or ": how the counter is raised to at least a token, which stands for each '%'
      * and, in twenty digits, for each '#'. */
     const char *restored;
+    /* The least rights that a user of the server needs, as the server's tools take them: lines. */
+    const char *rights;
 
     /* Stores on the frame (store_frame.h) have its functions above, and these for it to call, from
      * the loop. Those in other threads are locked out by tn_store.guard. */

@@ -8,7 +8,9 @@
 
 #include "tests/harness/test.h"
 
-static char path[] = "/tmp/tenure-kubeconfig-XXXXXX";
+#define PATTERN "XXX" "XXX"
+
+static char path[] = "/tmp/tenure-kubeconfig-" PATTERN;
 static char error[TN_ERROR_TEXT];
 static struct tn_kube_config config;
 
@@ -17,7 +19,7 @@ static int load_url(const char *content, const char *context, const char *url)
     char rest[300];
     struct tn_text text;
 
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+    memcpy(path + sizeof path - sizeof PATTERN, PATTERN, sizeof PATTERN);
     int fd = mkstemp(path);
     CHECK(fd >= 0);
     CHECK_EQ_I64(write(fd, content, strlen(content)), (int64_t)strlen(content));

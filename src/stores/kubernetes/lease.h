@@ -5,7 +5,7 @@
  *
  *   tenure/session, term   hashes of the holder's secrets   tenure/token   of the term
  *   tenure/floor           no later token is lower           tenure/ttl     in milliseconds
- *   tenure/nonce           new in every write                tenure/revoked an operator wants it back
+ *   tenure/nonce           new in every write                tenure/revoked it is wanted back
  *   tenure/label, name     in hexadecimal or in full, where Kubernetes cannot take them as they are
  *   tenure/spec            a hash of the spec that was written with them
  *   tenure/transitions     leaseTransitions at that time

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "core/plan.h"
-#include "net/kube_api.h"
+#include "net/kube_access.h"
 #include "stores/kubernetes/lease.h"
 #include "stores/rows/rows.h"
 
@@ -56,7 +56,7 @@ struct kube_store {
     struct kube_doc *docs;
     struct kube_feed feed;
     char namespace[TN_KUBE_NAMESPACE_MAX + 1];
-    char version[32], warning[TN_ERROR_TEXT]; /* Of the server. */
+    struct tn_kube_access access;
 };
 
 /* A read or write under way. */
@@ -502,6 +502,20 @@ static const struct tn_rows_engine engine = { .get = kube_get,
                                               .watch = kube_watch,
                                               .poll_every = TN_SEC(30) };
 
+static void kube_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
+{
+    const struct kube_store *store = (const struct kube_store *)base;
+
+    *ret_facts = (struct tn_store_facts) { store->access.version, store->access.warning };
+}
+
+static void kube_learn(struct tn_store *base, tn_store_done *done, void *arg)
+{
+    struct kube_store *store = (struct kube_store *)base;
+
+    tn_kube_access(store->api, store->namespace, &store->access, done, arg);
+}
+
 static int kube_open(const struct tn_store_ops *ops, const struct tn_store_open *how,
                      struct tn_store **ret_store, struct tn_text *reterr)
 {
@@ -513,7 +527,7 @@ static int kube_open(const struct tn_store_ops *ops, const struct tn_store_open 
     if (rc != 0)
         return rc;
     (void)snprintf(namespace, sizeof namespace, "%s", config.namespace);
-    rc = tn_kube_api_open(how->loop, how->clock, &config, &api, reterr);
+    rc = tn_kube_api_open(how->loop, how->clock->now, how->clock->arg, &config, &api, reterr);
     if (rc != 0)
         return rc;
     struct kube_store *store = tn_rows_open(sizeof *store, ops, &engine, how, reterr);
@@ -534,6 +548,9 @@ const struct tn_store_ops tn_kubernetes_store_ops = {
     .ttl_max = TN_SEC(86400),
     .open = kube_open,
     TN_ROWS_OPS,
+    .facts = kube_facts,
+    .learn = kube_learn,
+    .rights = tn_kube_role,
     .class_why = "the API server compares versions on etcd, which is linearizable and durable",
     .clock_why = "candidates observe the holder by their own clocks; no other counts",
     .restored = "raise the floor: kubectl annotate --overwrite lease NAME tenure/floor=%",

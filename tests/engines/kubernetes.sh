@@ -1,0 +1,262 @@
+#!/bin/sh
+# kubernetes.sh - Leases of a real API server: the suite, beside client-go, and everything that can
+# go wrong. TENURE_HANDOVERS: how many hand-overs between ours and theirs (20; CI time is dear).
+. "$(dirname "$0")/../harness/lib.sh"
+. "$(dirname "$0")/kubernetes.lib"
+kube_need
+kube_start || t_done
+
+t_case "the suite that every store passes"
+conform_begin suite "$url"
+
+t_case "a Lease is as client-go writes it, and others find what they need in it"
+elect "$t_dir/shown" --store "$url" --id web-1_abc --ttl 5s web
+ada=$elect_pid
+t_check "won: $(cat "$t_dir/shown.err" 2>/dev/null)" until_line "$t_dir/shown" '"won"' 60
+token=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/shown")
+t_check "the holder" [ "$(kube_field web "spec['holderIdentity']")" = web-1_abc ]
+t_check "whole seconds" [ "$(kube_field web "spec['leaseDurationSeconds']")" = 5 ]
+t_check "no transition yet" [ "$(kube_field web "spec['leaseTransitions']")" = 0 ]
+t_check "six digits" [ "$(kube_field web "len(spec['renewTime']), spec['renewTime'][19]")" = "(27, '.')" ]
+t_check "the token: $token" [ "$(kube_field web "notes['tenure/token']")" = "$token" ]
+t_check "the token is from the cluster's versions" \
+    [ "$(kube_field web "$token <= int(lease['metadata']['resourceVersion'])")" = True ]
+t_run "$tenure" status --json --store "$url" web
+t_check "status: $(cat "$t_out" "$t_err")" grep -q '"state":"held","holder":"web-1_abc"' "$t_out"
+kube_type=application/merge-patch+json
+kube PATCH "$leases/web" '{"metadata":{"labels":{"team":"x"},"annotations":{"note":"y"}}}'
+kube_type=
+renewed=$(kube_field web "spec['renewTime']")
+is_renewed() { [ "$(kube_field web "spec['renewTime']")" != "$renewed" ]; }
+t_check "renewed" until_true 10 is_renewed
+t_check "labels and annotations of others stay" \
+    [ "$(kube_field web "lease['metadata']['labels']['team'], notes['note']")" = "('x', 'y')" ]
+end "$ada"
+t_check "released as client-go does" \
+    [ "$(kube_field web "spec['holderIdentity'], spec['leaseDurationSeconds']")" = "('', 1)" ]
+t_check "the token stays" [ "$(kube_field web "notes['tenure/token']")" = "$token" ]
+
+t_case "names that Kubernetes does not take"
+t_run "$tenure" run --store "$url" --ttl 3s Jobs/Nightly_1 -- true
+t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_check "spelled out" kube GET "$leases/tenure--4aobs-2f-4eightly-5f1"
+long=$(head -c 255 /dev/zero | tr '\0' a)
+t_run "$tenure" run --store "$url" --ttl 3s "$long" -- true
+t_check "255 bytes: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_run "$tenure" list --store "$url"
+t_check "list knows both: $(cat "$t_err")" grep -q "Jobs/Nightly_1" "$t_out"
+t_check "list knows the long one" grep -q "$long" "$t_out"
+
+t_case "client-go holds: ours sees it, waits for the record's own duration, and takes over"
+elector go-1 foreign -stuck -duration 4s -acts "$t_dir/foreign.go"
+go=$elector_pid
+t_check "it leads: $(tail -n 1 "$t_dir/elector.log")" until_line "$t_dir/foreign.go" go-1 60
+t_run "$tenure" status --json --store "$url" foreign
+t_check "status: $(cat "$t_out")" grep -q '"state":"held","holder":"go-1"' "$t_out"
+t_run "$tenure" revoke --store "$url" foreign
+t_check "it cannot be revoked: $(cat "$t_err")" grep -q "cannot be asked" "$t_err"
+elect "$t_dir/foreign" --store "$url" --id ada --ttl 3s foreign
+ada=$elect_pid
+t_check "ours waits" until_line "$t_dir/foreign" '"leader".*"holder":"go-1"' 30
+kill -KILL "$go"
+killed_at=$(now_ms)
+t_check "ours leads" until_line "$t_dir/foreign" '"won"' 30
+t_check "not before their 4 s: $(($(now_ms) - killed_at))" [ $(($(now_ms) - killed_at)) -ge 3500 ]
+t_check "a transition" [ "$(kube_field foreign "spec['leaseTransitions']")" = 1 ]
+
+t_case "a Lease that is deleted while it is held: the term ends, and the next token is higher"
+first=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/foreign" | tail -n 1)
+kube DELETE "$leases/foreign"
+won_again() { [ "$(grep -c '"won"' "$t_dir/foreign")" -ge 2 ]; }
+t_check "lost: $(cat "$t_dir/foreign")" until_line "$t_dir/foreign" '"lost"' 10
+t_check "won again" until_true 20 won_again
+second=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/foreign" | tail -n 1)
+t_check "$second after $first" [ "$second" -gt "$first" ]
+end "$ada"
+
+t_case "ours and client-go take turns, and never two at once"
+handovers=${TENURE_HANDOVERS:-20}
+cat >"$t_dir/turn" <<'END'
+#!/bin/sh
+for i in 1 2 3 4 5 6; do
+    echo "$(date +%s%N) $TENURE_ID $TENURE_TOKEN"
+    sleep 0.02
+done >>"$1"
+END
+chmod +x "$t_dir/turn"
+: >"$t_dir/mixed"
+turns() {
+    while ! [ -e "$t_dir/mixed.end" ]; do
+        "$tenure" run --store "$url" --ttl 4s --id "$1" mixed -- "$t_dir/turn" "$t_dir/mixed" \
+            >/dev/null 2>>"$t_dir/mixed.err"
+        sleep 0.1
+    done
+}
+for id in ours-1 ours-2; do
+    turns $id &
+    candidates="$candidates $!"
+done
+elector go-1 mixed -hold 150ms -acts "$t_dir/mixed"
+elector go-2 mixed -hold 150ms -acts "$t_dir/mixed"
+# A hand-over is a change between one of ours and one of theirs.
+crossings() {
+    awk '{ kind = substr($2, 1, 2); n += NR > 1 && kind != last; last = kind } END { print n + 0 }' \
+        "$t_dir/mixed"
+}
+crossed() { [ "$(crossings)" -ge "$handovers" ]; }
+t_check "$handovers hand-overs: $(crossings)" until_true $((60 + 6 * handovers)) crossed
+touch "$t_dir/mixed.end"
+# One file, one order: who acts again after another has acted overlapped with it. The same by time.
+never_two() {
+    sort -s -k 1n "$1" | awk 'NF == 3 { term = $2 " " $3
+        if (term != last && term in seen) { print "again: " term; bad = 1 }
+        seen[term] = 1; last = term } END { exit bad || NR == 0 }'
+}
+t_check "never two at once" never_two "$t_dir/mixed"
+rising() {
+    awk '$2 ~ /^ours/ { if ($3 < last) bad = 1; last = $3; n++ } END { exit bad || n == 0 }' "$1"
+}
+t_check "our tokens rise" rising "$t_dir/mixed"
+echo "# $(crossings) hand-overs between ours and theirs, $(awk '{ print $2, $3 }' "$t_dir/mixed" |
+    sort -u | wc -l) terms"
+end_all
+
+t_case "a leader costs one write an interval, an idle candidate nothing but the slow poll"
+kube_config cost1.yaml geheim-app
+kube_config cost2.yaml geheim-other
+elect "$t_dir/cost1" --store "kubernetes://jobs?kubeconfig=$t_dir/cost1.yaml" --id a --ttl 3s cost
+ada=$elect_pid
+t_check "one leads" until_line "$t_dir/cost1" '"won"' 30
+elect "$t_dir/cost2" --store "kubernetes://jobs?kubeconfig=$t_dir/cost2.yaml" --id b --ttl 3s cost
+bob=$elect_pid
+t_check "one waits" until_line "$t_dir/cost2" '"leader"' 30
+settled() { [ "$(audited other get)" -gt 0 ] && [ "$(audited app update)" -gt 3 ]; }
+t_check "both at it" until_true 20 settled
+conform_end suite # Nobody else asks for anything in the meantime.
+writes=$(audited app update) reads=$(audited app get)
+idle=$(audited other get) idle_writes=$(audited other update) from=$(now_ms)
+until_ms $((from + 10000))
+spent=$((($(now_ms) - from) / 1000))
+writes=$(($(audited app update) - writes)) reads=$(($(audited app get) - reads))
+idle=$(($(audited other get) - idle)) idle_writes=$(($(audited other update) - idle_writes))
+echo "# in $spent s: leader $writes writes, $reads reads; candidate $idle reads, $idle_writes writes"
+t_check "a write each second: $writes in $spent s" [ "$writes" -le $((spent + 3)) ]
+t_check "the leader reads next to nothing: $reads" [ "$reads" -le 2 ]
+t_check "the candidate asks next to nothing: $idle" [ "$idle" -le 2 ]
+t_check "and writes nothing" [ "$idle_writes" -eq 0 ]
+end "$ada"
+t_check "the other hears of it" until_line "$t_dir/cost2" '"won"' 20
+end "$bob"
+
+t_case "what is wrong is said in one line"
+kube_config bad.yaml geheim-wrong
+refuses 77 "sign in again" "kubernetes://jobs?kubeconfig=$t_dir/bad.yaml"
+refuses 77 "cannot get resource" "kubernetes://jobs?kubeconfig=$t_dir/none.yaml"
+kube_config admin.yaml geheim-admin
+refuses 69 "make the namespace first" "kubernetes://nowhere?kubeconfig=$t_dir/admin.yaml"
+sed 's/ca.pem/otherca.pem/' "$t_dir/app.yaml" >"$t_dir/tls.yaml"
+refuses 69 "certificate" "kubernetes://jobs?kubeconfig=$t_dir/tls.yaml"
+t_bad "cannot read" "$tenure" status --store "kubernetes://jobs?kubeconfig=/nowhere" x
+t_bad "no context 'y'" "$tenure" status --store "$url&context=y" x
+t_bad "kubernetes://[NAMESPACE]" "$tenure" status --store "kubernetes://jobs/more" x
+
+t_case "a server that is none: garbage, another's JSON, 100 MB"
+cat >"$t_dir/none.py" <<'END'
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        word = self.path.split("/namespaces/")[1].split("/")[0]
+        code = {"missing": 404, "busy": 429}.get(word, 200)
+        self.send_response(code)
+        if word == "busy":
+            self.send_header("Retry-After", "1")
+        self.end_headers()
+        try:
+            if word == "huge":
+                for i in range(100):
+                    self.wfile.write(b"x" * 1000000)
+            self.wfile.write({"json": b'{"kind":"Cat"}'}.get(word, b"<html>\n\x1b[31mhello"))
+        except OSError:
+            pass
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+END
+/usr/bin/python3 "$t_dir/none.py" >"$t_dir/none.port" &
+candidates="$candidates $!"
+until_line "$t_dir/none.port" .
+sed "s,server: .*,server: http://127.0.0.1:$(cat "$t_dir/none.port")," "$t_dir/app.yaml" >"$t_dir/web.yaml"
+refuses 69 "is this an API server" "kubernetes://garbage?kubeconfig=$t_dir/web.yaml"
+refuses 69 "is this an API server" "kubernetes://json?kubeconfig=$t_dir/web.yaml"
+refuses 69 "is this a Kubernetes API server" "kubernetes://missing?kubeconfig=$t_dir/web.yaml"
+refuses 69 "longer than" "kubernetes://huge?kubeconfig=$t_dir/web.yaml"
+refuses 69 "429" "kubernetes://busy?kubeconfig=$t_dir/web.yaml"
+
+t_case "a token file is read again when it is replaced"
+sed "s,token: .*,tokenFile: token," "$t_dir/app.yaml" >"$t_dir/file.yaml"
+echo geheim-wrong >"$t_dir/token"
+refuses 77 "sign in again" "kubernetes://jobs?kubeconfig=$t_dir/file.yaml"
+echo geheim-app >"$t_dir/token"
+elect "$t_dir/rotated" --store "kubernetes://jobs?kubeconfig=$t_dir/file.yaml" --ttl 4s rotated
+ada=$elect_pid
+t_check "leads" until_line "$t_dir/rotated" '"won"' 30
+# The server forgets the old token when it starts again; the new one is in the file by then.
+sed '/geheim-app/d' "$t_dir/tokens.csv" >"$t_dir/tokens.new" && mv "$t_dir/tokens.new" "$t_dir/tokens.csv"
+echo geheim-next >"$t_dir/token.new" && mv "$t_dir/token.new" "$t_dir/token"
+kube_type=
+kill -KILL "$kube_pid"
+kube_again
+lines=$(wc -l <"$t_dir/rotated")
+from_lease=$(kube_field rotated "spec['renewTime']")
+is_newer() { [ "$(kube_field rotated "spec['renewTime']")" != "$from_lease" ]; }
+t_check "renews with the new one: $(tail -n +"$lines" "$t_dir/rotated")" until_true 30 is_newer
+end "$ada"
+echo 'geheim-app,app,2' >>"$t_dir/tokens.csv"
+kill -KILL "$kube_pid"
+kube_again
+
+t_case "a credential plug-in is run without a shell, and again when its token is refused"
+cat >"$t_dir/plugin" <<'END'
+#!/bin/sh
+echo "$1 $PROFILE $KUBERNETES_EXEC_INFO" >>"${0%/*}/plugin.said"
+echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"'"$(cat "${0%/*}/plugin.token")"'"}}'
+END
+chmod +x "$t_dir/plugin"
+echo geheim-app >"$t_dir/plugin.token"
+sed '/token:/d' "$t_dir/app.yaml" >"$t_dir/exec.yaml"
+cat >>"$t_dir/exec.yaml" <<'END'
+    exec:
+      apiVersion: client.authentication.k8s.io/v1
+      interactiveMode: Never
+      command: ./plugin
+      args: ["$(touch x); a b"]
+      env: [{name: PROFILE, value: prod}]
+END
+leads "kubernetes://jobs?kubeconfig=$t_dir/exec.yaml"
+t_check "its words are as they are" \
+    grep -qF '$(touch x); a b prod {"apiVersion":"client.authentication.k8s.io/v1"' "$t_dir/plugin.said"
+echo geheim-wrong >"$t_dir/plugin.token"
+refuses 77 "sign in again" "kubernetes://jobs?kubeconfig=$t_dir/exec.yaml"
+sed 's,\./plugin,./no-such,' "$t_dir/exec.yaml" >"$t_dir/exec2.yaml"
+refuses 77 "cannot run the credential plug-in" "kubernetes://jobs?kubeconfig=$t_dir/exec2.yaml"
+
+t_case "in a pod: the service account's token, certificate and namespace"
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    cat >"$t_dir/pod" <<'END'
+#!/bin/sh
+mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount &&
+    cd /run/secrets/kubernetes.io/serviceaccount && cp "$1/ca.pem" ca.crt &&
+    printf %s geheim-app >token && printf %s jobs >namespace || exit 99
+cd / && shift && exec "$@"
+END
+    t_run env HOME=/nonexistent KUBERNETES_SERVICE_HOST=127.0.0.1 \
+        KUBERNETES_SERVICE_PORT="$kube_port" unshare -m sh "$t_dir/pod" "$t_dir" \
+        "$tenure" run --store kubernetes:// --ttl 3s --wait 20s pod -- true
+    t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    t_check "in its namespace" kube GET "$leases/pod"
+else
+    t_skip "needs root, to mount a service account"
+fi
+t_done

@@ -1,0 +1,36 @@
+#!/bin/sh
+# kubernetes_faults.sh - an API server and its etcd that are killed, stopped and cut off.
+. "$(dirname "$0")/../harness/lib.sh"
+. "$(dirname "$0")/kubernetes.lib"
+. "$(dirname "$0")/../live/faults.lib"
+kube_need
+kube_start || t_done
+
+# By way of a proxy the certificate is still for 127.0.0.1.
+url() {
+    sed "s,127.0.0.1:[0-9]*,127.0.0.1:$1," "$t_dir/app.yaml" >"$t_dir/port-$1.yaml"
+    echo "kubernetes://jobs?kubeconfig=$t_dir/port-$1.yaml"
+}
+server_kill() { kill -KILL "$kube_pid"; }
+server_again() { kube_again; }
+server_stop() { kill -STOP "$kube_pid"; }
+server_go_on() {
+    kill -CONT "$kube_pid"
+    until_true 60 kube_ready
+}
+faults_one "$kube_port"
+
+t_case "etcd stands still behind the API server: the term ends in time, and goes on later"
+candidate ada behind "$(url "$kube_port")" 3s
+candidate bob behind "$(url "$kube_port")" 3s
+until_acted behind 0
+hurt_at=$(now_ms)
+# shellcheck disable=SC2154 # etcd_start sets it.
+kill -STOP "$pid_kube"
+until_ms $((hurt_at + 4000))
+t_check "nobody acts beyond the TTL" [ "$(acted_at behind)" -le $((hurt_at + 3000)) ]
+kill -CONT "$pid_kube"
+until_acted behind "$token" 60
+end_all
+t_check "never two at once, tokens rise" apart behind
+t_done
