@@ -450,6 +450,10 @@ static void share(struct tn_rows_store *store, const struct rows_claim *by,
 
     if (io->put ? !written : io->failed)
         return;
+    /* A write that went through shows that nobody else has written: no read is needed until a
+     * renewal is overdue. */
+    if (written && by->claim.row.held && by->watch->poll_at != TN_NEVER)
+        by->watch->poll_at = now_of(store) + by->claim.row.ttl / 2;
     (void)snprintf(by->watch->written, sizeof by->watch->written, "%s",
                    io->version[0] != '\0' ? io->version : "-");
     for (struct tn_rows_session *each = store->sessions; written && each != NULL; each = each->next)

@@ -1,0 +1,200 @@
+#!/bin/sh
+# dynamodb.sh - the DynamoDB store and fence on servers, beside Amazon's own lock client.
+#
+# TENURE_HANDOVERS=100 makes the mixed election longer (12).
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/engines/dynamodb.lib
+. "$TENURE_ROOT/tests/engines/dynamodb.lib"
+dynamodb_need
+
+t_case "dynoxide starts"
+t_check "it runs" dynamodb_start
+store=$(url "$port")
+
+t_case "the conformance suite"
+conform "$store"
+
+t_case "a term, and what is on record of it"
+leads "$store"
+t_run "$tenure" status --store "$store" --json x
+t_prints '{"name":"x","state":"free","holder":null,"token":1,"ttl_ms":0,"remaining_ms":0}'
+ask "$port" GetItem '{"TableName":"locks","Key":{"key":{"S":"x"}}}' >"$t_out"
+for word in ownerName leaseDuration recordVersionNumber isReleased; do
+    t_check "$word" grep -q "\"$word\"" "$t_out"
+done
+t_check "the lease in milliseconds" grep -q '"leaseDuration":{"S":"3000"}' "$t_out"
+
+t_case "tokens rise over a deleted item, and over a restored one"
+item=$(sed 's/^{"Item"://; s/}$//' "$t_out")
+ask "$port" DeleteItem '{"TableName":"locks","Key":{"key":{"S":"x"}}}' >/dev/null
+t_run "$tenure" status --store "$store" --json x
+t_check "still known: $(cat "$t_out")" grep -q '"state":"free".*"token":1' "$t_out"
+last=1
+# The next term's token is higher; by how much depends on answers that were lost.
+rises() {
+    next=$(timeout 30 "$tenure" run --store "$store" --ttl 3s --wait 20s x -- \
+        sh -c 'echo "$TENURE_TOKEN"' 2>/dev/null)
+    [ "$next" -gt "$last" ] && last=$next
+}
+t_check "the next term" rises
+t_check "and the next" rises
+ask "$port" PutItem "{\"TableName\":\"locks\",\"Item\":$item}" >/dev/null
+t_check "an old item was put back" rises
+
+t_case "an item that is no lock item is left alone"
+ask "$port" PutItem '{"TableName":"locks","Item":{"key":{"S":"alien"},"colour":{"S":"red"}}}' \
+    >/dev/null
+t_run "$tenure" status --store "$store" alien
+t_check "69, not $t_status" [ "$t_status" -eq 69 ]
+t_check "says so: $(cat "$t_err")" grep -q "the item 'alien' is no lock item" "$t_err"
+t_run "$tenure" list --store "$store"
+t_refute "not listed" grep -q alien "$t_out"
+
+t_case "the fence refuses lower tokens, here and in an application's own write"
+for step in "raise 5 0" "raise 5 0" "admit 4 80" "raise 18446744073709551615 0" "raise 6 80"; do
+    # shellcheck disable=SC2086 # Words.
+    set -- $step
+    t_run "$tenure" fence "$1" --at "$store" orders "$2"
+    t_check "$step: $t_status $(cat "$t_err")" [ "$t_status" -eq "$3" ]
+done
+t_run "$tenure" fence show --at "$store" --json
+t_prints '{"resource":"orders","token":18446744073709551615}'
+t_run "$tenure" fence raise --at "$store" app 7
+# What docs/dynamodb.md tells an application to write: the fence's item is checked in the same
+# transaction; and the item that carries its own token.
+guarded() {
+    ask "$port" TransactWriteItems '{"TransactItems":[
+        {"ConditionCheck":{"TableName":"locks","Key":{"key":{"S":"#fence/app"}},
+         "ConditionExpression":"fenceToken = :t","ExpressionAttributeValues":{":t":{"N":"'"$1"'"}}}},
+        {"Put":{"TableName":"locks","Item":{"key":{"S":"data"},"by":{"N":"'"$1"'"}}}}]}' >"$t_out"
+}
+t_check "the current token writes" guarded 7
+t_refute "an old one does not" guarded 6
+t_check "by the condition" grep -q ConditionalCheckFailed "$t_out"
+t_run "$tenure" fence raise --at "$store" app 8
+t_refute "nor the last one, once the fence was raised" guarded 7
+carries() {
+    ask "$port" UpdateItem '{"TableName":"locks","Key":{"key":{"S":"own"}},
+        "UpdateExpression":"SET fenceToken = :t","ConditionExpression":
+        "attribute_not_exists(fenceToken) OR fenceToken <= :t",
+        "ExpressionAttributeValues":{":t":{"N":"'"$1"'"}}}' >"$t_out"
+}
+t_check "the first writes" carries 3
+t_check "again" carries 3
+t_check "a later one" carries 4
+t_refute "not the one before" carries 3
+t_run timeout 30 "$tenure" run --store "$store" --fence "$store#led" --ttl 3s led -- true
+t_check "a campaign raises it: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_run "$tenure" fence show --at "$store" led
+t_prints "led: highest token 1"
+
+t_case "doctor"
+t_run timeout 60 "$tenure" doctor --store "$store"
+t_check "safe: $(cat "$t_err")" grep -q "^safe:" "$t_out"
+t_check "strict" grep -q "class  *strict: DynamoDB" "$t_out"
+
+t_case "what it costs, counted by a proxy"
+python3 "$TENURE_ROOT/tests/engines/dynamodb/count.py" "$port" "$t_dir/counted" >"$t_dir/count.port" &
+in_finish "kill $!"
+until_line "$t_dir/count.port" '^[0-9]'
+counted="dynamodb://locks?endpoint=http://127.0.0.1:$(cat "$t_dir/count.port")"
+candidate ada cost "$counted" 6s
+until_acted cost 0
+ada_at=$(now_ms)
+: >"$t_dir/counted"
+until_ms $((ada_at + 12000))
+renewals=$(grep -c '^UpdateItem' "$t_dir/counted") reads=$(grep -c '^GetItem' "$t_dir/counted")
+# Renewals come every third of the TTL at most a fifth early.
+t_check "a leader: one write per interval, $renewals in 12 s" \
+    [ "$renewals" -ge 5 -a "$renewals" -le 10 ]
+t_check "and nothing else: $reads reads" [ "$reads" -le 2 ]
+candidate bob cost "$counted" 6s
+until_line "$t_dir/counted" '^GetItem'
+bob_at=$(now_ms)
+: >"$t_dir/counted"
+until_ms $((bob_at + 12000))
+t_check "an idle candidate only reads" \
+    [ "$(grep -vc '^GetItem' "$t_dir/counted")" -le $((renewals + 4)) ]
+both=$(grep -c '^GetItem' "$t_dir/counted")
+t_check "at most two reads a second: $both with the leader's" [ "$both" -le 60 ]
+echo "# leader: $renewals writes, $reads reads; with one candidate $both reads; in 12 s"
+end_all
+
+t_case "DynamoDB Local starts"
+local_start
+# shellcheck disable=SC2154 # local_start sets it.
+store=$(url "$port_local")
+
+t_case "ours and Amazon's lock client take turns"
+handovers=${TENURE_HANDOVERS:-12}
+cat >"$t_dir/work" <<'END'
+#!/bin/sh
+echo "begin $(date +%s%3N) tenure$TENURE_TOKEN"
+sleep 0.2
+echo "end $(date +%s%3N) tenure$TENURE_TOKEN"
+END
+chmod +x "$t_dir/work"
+: >"$t_dir/turns"
+half=$((handovers / 2))
+java_contends "$port_local" turns java1 "$t_dir/turns" 3000 150 $half delete &
+java1=$!
+java_contends "$port_local" turns java2 "$t_dir/turns" 3000 150 $half keep &
+java2=$!
+for i in $(seq $half); do
+    timeout 120 "$tenure" run --store "$store" --ttl 3s turns -- "$t_dir/work" >>"$t_dir/turns" \
+        2>>"$t_dir/turns.err"
+done
+wait $java1 || t_fail "java1: $(tail -n 3 "$t_dir/java.out")"
+wait $java2 || t_fail "java2: $(tail -n 3 "$t_dir/java.out")"
+t_check "all had their terms" [ "$(grep -c '^end' "$t_dir/turns")" -eq $((3 * half)) ]
+# In the order of time each begin is followed by its own end.
+one_at_a_time() {
+    sort -s -k 2n "$1" | awk '
+        $1 == "begin" { if (who != "") exit 1; who = $3; if ($3 != last) changes++; last = $3 }
+        $1 == "end" { if (who != $3) exit 1; who = "" }
+        END { print changes " changes of holder" > "/dev/stderr" }'
+}
+t_check "never two at once" one_at_a_time "$t_dir/turns"
+t_check "our tokens rise" sh -c "grep -o 'begin.*tenure[0-9]*' '$t_dir/turns' |
+    sed 's/.*tenure//' | sort -c -n -u"
+
+t_case "a holder of theirs that dies is replaced, and so is one of ours"
+"$t_dir/dynamo" contend "$port_local" locks dies java3 "$t_dir/dies" 3000 60000 1 keep >/dev/null 2>&1 &
+java3=$!
+t_check "theirs leads" until_line "$t_dir/dies" '^begin' 30
+t_run "$tenure" status --store "$store" --json dies
+t_check "known by its name: $(cat "$t_out")" grep -q '"state":"held","holder":"java3"' "$t_out"
+kill -KILL $java3
+died_at=$(now_ms)
+candidate ada dies "$store" 3s
+until_acted dies 0
+t_check "not before its lease ends: $(($(acted_at dies) - died_at)) ms" \
+    [ "$(acted_at dies)" -ge $((died_at + 2000)) ]
+: >"$t_dir/dies"
+java_contends "$port_local" dies java4 "$t_dir/dies" 3000 100 1 keep &
+java4=$!
+for victim in $candidates; do
+    kill -KILL "$victim"
+done
+t_check "theirs follows ours" wait $java4
+theirs=$(awk '$1 == "begin" { print $2 }' "$t_dir/dies")
+t_check "and ours had stopped: $((theirs - $(acted_at dies))) ms before" \
+    [ "$(acted_at dies)" -lt "$theirs" ]
+candidates=
+
+t_case "their listing works with what is ours in the table"
+t_run "$t_dir/dynamo" list "$port_local" locks
+t_check "no exception: $(grep -v SLF4J "$t_err" | head -n 2)" [ "$t_status" -eq 0 ]
+
+t_case "a revoked holder of theirs loses its lock"
+"$t_dir/dynamo" contend "$port_local" locks taken java5 "$t_dir/taken" 3000 60000 1 keep >/dev/null 2>&1 &
+java5=$!
+t_check "theirs leads" until_line "$t_dir/taken" '^begin' 30
+t_run "$tenure" revoke --store "$store" taken
+t_check "revoked: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+candidate ada taken "$store" 3s
+until_acted taken 0
+kill -KILL $java5
+end_all
+t_done
