@@ -84,7 +84,7 @@ static void cut_link(struct sim_world *world)
 }
 
 /* Rates at the edge of what the plan allows are the interesting ones. */
-static int64_t pick_rate(struct sim_world *world)
+int64_t sim_pick_rate(struct sim_world *world)
 {
     int64_t rho = world->config.rho_ppm;
     uint64_t edge = tn_prng_below(&world->prng, 4);
@@ -99,11 +99,11 @@ static void change_rate(struct sim_world *world)
 {
     struct sim_node *node = &world->nodes[pick_node(world)];
     if (sim_chance(world, TN_PPM / 3)) {
-        sim_clock_set_rate(&world->store.clock, world->now, pick_rate(world));
+        sim_clock_set_rate(&world->store.clock, world->now, sim_pick_rate(world));
         world->store.timer_at = TN_NEVER;
         sim_store_schedule(world);
     } else {
-        sim_clock_set_rate(&node->clock, world->now, pick_rate(world));
+        sim_clock_set_rate(&node->clock, world->now, sim_pick_rate(world));
         node->timer_at = TN_NEVER;
         if (node->up)
             sim_node_schedule(world, node);
@@ -124,7 +124,7 @@ static void step_wall_clock(struct sim_world *world)
 
 static void crash_store(struct sim_world *world)
 {
-    if (!world->store.up)
+    if (!world->store.up || world->config.style == SIM_VOTES)
         return;
     sim_store_crash(world, world->now + span(world, 2));
     sim_fired(world, SIM_FAULT_STORE_RESTART);
@@ -132,6 +132,8 @@ static void crash_store(struct sim_world *world)
 
 static void pause_store(struct sim_world *world)
 {
+    if (world->config.style == SIM_VOTES)
+        return;
     world->store.paused_until = world->now + span(world, 1);
     sim_trace_other(world, "store", "is stopped");
     sim_fired(world, SIM_FAULT_STORE_PAUSE);
@@ -139,7 +141,7 @@ static void pause_store(struct sim_world *world)
 
 static void back_up_or_restore(struct sim_world *world)
 {
-    if (!world->config.restores || !world->store.up)
+    if (!world->config.restores || !world->store.up || world->config.style == SIM_VOTES)
         return;
     if (!world->store.has_backup || sim_chance(world, TN_PPM * 2 / 3)) {
         sim_store_backup(world);
@@ -189,7 +191,7 @@ static void forget(struct sim_world *world)
 {
     if (store_answers(world) && world->config.style == SIM_ROWS)
         sim_rows_touch(world, pick_name(world));
-    else if (store_answers(world) && world->config.style != SIM_OBSERVED)
+    else if (store_answers(world) && world->config.style < SIM_OBSERVED)
         sim_store_forget_names(world);
 }
 
@@ -263,7 +265,10 @@ void sim_fault_event(struct sim_world *world, const struct sim_event *event)
         world->nodes[event->node].cut_from_until = world->now + 2 * world->config.plan.ttl;
         return;
     }
-    kinds[tn_prng_below(&world->prng, sizeof kinds / sizeof kinds[0])](world);
+    if (world->config.style == SIM_VOTES && sim_chance(world, TN_PPM / 2))
+        sim_voters_fault(world);
+    else
+        kinds[tn_prng_below(&world->prng, sizeof kinds / sizeof kinds[0])](world);
     sim_at(world, world->now + sim_between(world, 0, 2 * world->config.fault_every), &next);
 }
 
@@ -274,10 +279,10 @@ void sim_faults_start(struct sim_world *world)
         struct sim_clock *clock = &world->nodes[i].clock;
         clock->real_from = world->now;
         clock->local_from = sim_between(world, TN_SEC(1), TN_SEC(1000000));
-        clock->rate_ppm = pick_rate(world);
+        clock->rate_ppm = sim_pick_rate(world);
         world->nodes[i].label = i;
     }
-    world->store.clock.rate_ppm = pick_rate(world);
+    world->store.clock.rate_ppm = sim_pick_rate(world);
     if (world->config.twins) {
         world->nodes[world->config.nodes - 1].label = world->config.nodes - 2;
         sim_fired(world, SIM_FAULT_DUPLICATE_ID);
@@ -297,6 +302,8 @@ void sim_heal(struct sim_world *world)
     world->store.ttl_most = TN_NEVER;
     if (!world->store.up)
         sim_store_event(world, &(struct sim_event) { .kind = SIM_EV_STORE_UP });
+    if (world->config.style == SIM_VOTES)
+        sim_voters_heal(world);
     sim_store_operator(world, TN_OP_RAISE, 0, world->store.highest_token);
     for (uint32_t i = 0; i < world->config.names; i++)
         world->receivers[i].down_until = 0;

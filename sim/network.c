@@ -4,12 +4,19 @@
 
 static bool is_for_store(const struct sim_event *event)
 {
-    return event->kind <= SIM_EV_ROW_SESSION;
+    return event->kind < SIM_EV_REPLY;
 }
 
 static bool is_from_store(const struct sim_event *event)
 {
-    return event->kind >= SIM_EV_REPLY && event->kind <= SIM_EV_ROW_SESSION_DONE;
+    return event->kind >= SIM_EV_REPLY && event->kind < SIM_EV_WRITE;
+}
+
+/* To or from one server of several, on a connection that keeps the order. */
+static bool is_vote(const struct sim_event *event)
+{
+    return event->kind == SIM_EV_VOTE || event->kind == SIM_EV_VOTE_REPLY ||
+           event->kind == SIM_EV_VOTE_NEWS;
 }
 
 /* The store did it, and the one who asked will not hear of it. */
@@ -19,6 +26,9 @@ static void note_lost_reply(struct sim_world *world, const struct sim_event *eve
         (event->answer == TN_ANSWER_OK || event->answer == TN_ANSWER_GRANTED ||
          event->answer == TN_ANSWER_RELEASED))
         sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
+    if (event->kind == SIM_EV_VOTE_REPLY && event->op != TN_VOTES_READ &&
+        event->answer == TN_ANSWER_GRANTED)
+        sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
     if (event->kind == SIM_EV_ROW_PUT_DONE && event->answer == TN_ROWS_WRITTEN)
         sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
 }
@@ -26,9 +36,14 @@ static void note_lost_reply(struct sim_world *world, const struct sim_event *eve
 /* P8's test: the network swallows so many renewals of one node, and nothing else. */
 static bool is_doomed(struct sim_world *world, const struct sim_event *event)
 {
-    if (event->kind > SIM_EV_ROW_SESSION || event->op != TN_OP_RENEW ||
-        event->node != world->doomed_node || world->doomed_renewals == 0)
+    if (!is_for_store(event) || event->node != world->doomed_node)
         return false;
+    if (event->kind == SIM_EV_VOTE && event->op <= TN_VOTES_RENEW && event->seq != 0 &&
+        event->seq == world->doomed_seq)
+        return true; /* The same renewal, at another server. */
+    if (event->op != TN_OP_RENEW || world->doomed_renewals == 0)
+        return false;
+    world->doomed_seq = event->seq;
     world->doomed_renewals--;
     return true;
 }
@@ -47,6 +62,10 @@ static bool is_lost(struct sim_world *world, const struct sim_event *event)
         note_lost_reply(world, event);
         return true;
     }
+    if (is_vote(event) && sim_voters_lose(world, event)) {
+        note_lost_reply(world, event);
+        return true;
+    }
     if (!world->healed && sim_chance(world, world->config.drop_ppm)) {
         sim_fired(world, SIM_FAULT_DROP);
         note_lost_reply(world, event);
@@ -55,10 +74,12 @@ static bool is_lost(struct sim_world *world, const struct sim_event *event)
     return false;
 }
 
-static tenure_ns travel_time(struct sim_world *world)
+static tenure_ns travel_time(struct sim_world *world, const struct sim_event *event)
 {
     const struct sim_config *config = &world->config;
-    if (!world->healed && sim_chance(world, config->delay_ppm)) {
+    /* Behind a late message on a connection all that follow are late. */
+    uint32_t delay_ppm = is_vote(event) ? config->delay_ppm / 8 : config->delay_ppm;
+    if (!world->healed && sim_chance(world, delay_ppm)) {
         sim_fired(world, SIM_FAULT_DELAY);
         return sim_between(world, config->delay, config->delay_most);
     }
@@ -82,12 +103,14 @@ void sim_send(struct sim_world *world, struct sim_event *event)
         tell_sent(world, event, TN_NEVER);
         return;
     }
-    tenure_ns at = world->now + travel_time(world);
+    tenure_ns at = world->now + travel_time(world, event);
+    if (is_vote(event))
+        at = sim_voters_in_order(world, event, at);
     tell_sent(world, event, at);
     sim_at(world, at, event);
-    if (!world->healed && sim_chance(world, world->config.duplicate_ppm)) {
+    if (!world->healed && !is_vote(event) && sim_chance(world, world->config.duplicate_ppm)) {
         sim_fired(world, SIM_FAULT_DUPLICATE);
-        sim_at(world, world->now + travel_time(world), event);
+        sim_at(world, world->now + travel_time(world, event), event);
     }
 }
 
@@ -95,7 +118,7 @@ void sim_arrived(struct sim_world *world, const struct sim_event *event)
 {
     struct sim_node *node = &world->nodes[event->node];
     uint64_t *last = is_for_store(event) ? &node->last_to_store : &node->last_from_store;
-    if (!is_for_store(event) && !is_from_store(event))
+    if ((!is_for_store(event) && !is_from_store(event)) || is_vote(event))
         return;
     if (event->order < *last)
         sim_fired(world, SIM_FAULT_REORDER);

@@ -208,6 +208,9 @@ static void send(void *arg, const struct tn_request *request)
     else if (world->config.style == SIM_ROWS) {
         sim_rows_request(world, node, request);
         return;
+    } else if (world->config.style == SIM_VOTES) {
+        sim_votes_request(world, node, request);
+        return;
     }
     sim_send(world, &event);
 }
@@ -261,6 +264,8 @@ void sim_node_schedule(struct sim_world *world, struct sim_node *node)
     tenure_ns local = tn_candidate_wake_at(&node->candidate);
     if (world->config.style == SIM_ROWS && sim_rows_wake_at(world, node) < local)
         local = sim_rows_wake_at(world, node);
+    if (world->config.style == SIM_VOTES && sim_votes_wake_at(world, node) < local)
+        local = sim_votes_wake_at(world, node);
     if (local == TN_NEVER)
         return;
     tenure_ns at = sim_clock_real(&node->clock, local - clock_error(node));
@@ -440,6 +445,10 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
     case SIM_EV_ROW_SESSION_DONE:
         sim_rows_answer(world, node, event);
         break;
+    case SIM_EV_VOTE_REPLY:
+    case SIM_EV_VOTE_NEWS:
+        sim_votes_answer(world, node, event);
+        break;
     case SIM_EV_RAISED:
         hear_fence(node, event);
         break;
@@ -476,6 +485,8 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event)
     tn_candidate_tick(&node->candidate, node->clock.last);
     if (world->config.style == SIM_ROWS)
         sim_rows_tick(world, node);
+    if (world->config.style == SIM_VOTES)
+        sim_votes_tick(world, node);
     sim_check_node(world, node);
     sim_node_schedule(world, node);
 }
@@ -507,10 +518,12 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
     uint64_t life = node->candidate.life;
     node->host = (struct sim_host) { world, node };
     tn_candidate_init(&node->candidate, &world->config.plan, &world->config.claim,
-                      world->config.style == SIM_QUEUE, &node_host, &node->host,
-                      tn_prng_next(&world->prng));
+                      world->config.style == SIM_QUEUE || world->config.style == SIM_VOTES,
+                      &node_host, &node->host, tn_prng_next(&world->prng));
     if (world->config.style == SIM_ROWS)
         sim_rows_boot(world, node);
+    if (world->config.style == SIM_VOTES)
+        sim_votes_boot(world, node);
     node->candidate.life = life; /* No two sessions of a node share a secret, not across a crash. */
     memset(node->seats, 0, world->config.names * sizeof *node->seats);
     for (uint32_t i = world->config.names; i-- > 0;) {

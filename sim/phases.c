@@ -78,8 +78,9 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     config.fenced = tn_prng_ppm(&prng, TN_PPM * 2 / 3);
     config.claim.fenced = config.fenced;
     config.claim.observed = config.style == SIM_OBSERVED;
+    config.voters = config.style == SIM_VOTES ? 3 + 2 * (uint32_t)tn_prng_below(&prng, 3) : 0;
     if (tn_prng_below(&prng, 50) == 0) { /* One process with many names. */
-        config.names = SIM_NAMES_MAX;
+        config.names = config.style == SIM_VOTES ? TN_TABLE_NOTICES : SIM_NAMES_MAX;
         config.nodes = 2;
         config.safety /= 2;
     } else if (tn_prng_below(&prng, 400) == 0) {
@@ -112,6 +113,13 @@ static struct tn_plan_answer bounds(const struct sim_world *world)
     return answer;
 }
 
+/* Where servers vote, the votes may split, and whoever has too few looks after three round trips
+ * at most (votes.c): once for each candidate that has to make way, and once more to confirm. */
+static tenure_ns split_bound(const struct sim_world *world)
+{
+    return world->config.style == SIM_VOTES ? 6 * world->config.nodes * world->config.plan.rtt : 0;
+}
+
 /* On top of P7's bound for a crash: a session whose opening backed off, an application that still
  * drains, a grant from the chaos that has to be given back first. */
 static tenure_ns settle_bound(const struct sim_world *world)
@@ -119,7 +127,8 @@ static tenure_ns settle_bound(const struct sim_world *world)
     const struct tn_plan *plan = &world->config.plan;
     tenure_ns local = plan->renew_every + plan->grace + plan->poll_every + plan->backoff +
                       world->config.claim.raise_timeout;
-    return bounds(world).failover_crash_real + local + local / 5 + 8 * plan->rtt;
+    return bounds(world).failover_crash_real + local + local / 5 + 8 * plan->rtt +
+           split_bound(world);
 }
 
 static uint32_t leader_of_first(const struct sim_world *world)
@@ -165,10 +174,11 @@ static void crash_leader(struct sim_world *world)
                               .incarnation = leader->incarnation,
                               .life = leader->candidate.life,
                               .seq = leader->candidate.session.answered };
-    if (world->config.style != SIM_ROWS) /* A late write of a row meets another version. */
+    if (world->config.style < SIM_ROWS) /* A late write of a row meets another version. */
         sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
     /* Followers had a request on its way to the store, perhaps, that has to be made again. */
-    next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff);
+    next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff +
+                          split_bound(world));
 }
 
 static void boot_again(struct sim_world *world)
@@ -185,13 +195,13 @@ static void resign_leader(struct sim_world *world)
     if (leader == SIM_NOBODY)
         return;
     (void)sim_node_tell(world, leader, 0, TN_CLAIM_EV_RESIGN);
-    next_phase(world, bounds(world).failover_resign);
+    next_phase(world, bounds(world).failover_resign + split_bound(world));
 }
 
 /* A history is told with the numbers it was drawn from. */
 static void tell_config(struct sim_world *world)
 {
-    static const char *const styles[] = { "queue", "watch", "observed", "rows" };
+    static const char *const styles[] = { "queue", "watch", "observed", "rows", "votes" };
     const struct sim_config *config = &world->config;
     sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s, %s",
                     (unsigned long long)world->seed, config->nodes, config->names,

@@ -103,6 +103,7 @@ void sim_store_init(struct sim_world *world)
     }
     sim_rows_init(world);
     sim_row_sessions_init(world);
+    sim_votes_init(world);
     store->up = true;
     store->down_since = TN_NEVER;
     store->ttl_most = TN_NEVER;
@@ -495,6 +496,10 @@ void sim_store_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t 
     struct tn_result result;
     if (world->config.style == SIM_ROWS) {
         sim_rows_operator(world, kind, name, token);
+        return;
+    }
+    if (world->config.style == SIM_VOTES) {
+        sim_voters_operator(world, kind, name, token);
         return;
     }
     step_table(world, &op, &result);

@@ -33,6 +33,7 @@ void sim_world_free(struct sim_world *world)
     free(world->nodes);
     free(world->seats);
     free(world->row_clients);
+    sim_votes_free(world);
     memset(world, 0, sizeof *world);
 }
 
@@ -65,6 +66,8 @@ static void keep_memory(const struct sim_world *old, struct sim_world *fresh)
     fresh->row_clients = old->row_clients;
     fresh->store.row_sessions = old->store.row_sessions;
     fresh->store.backup_row_sessions = old->store.backup_row_sessions;
+    fresh->vote_clients = old->vote_clients;
+    fresh->store.voters = old->store.voters;
     fresh->store.block = old->store.block;
     fresh->store.backup = old->store.backup;
     fresh->store.block_size = old->store.block_size;
@@ -187,6 +190,10 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
     case SIM_EV_STORE_TIMER:
     case SIM_EV_STORE_UP:
         sim_store_event(world, event);
+        break;
+    case SIM_EV_VOTE:
+    case SIM_EV_VOTER:
+        sim_voters_event(world, event);
         break;
     case SIM_EV_WRITE:
     case SIM_EV_RAISE:

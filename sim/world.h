@@ -6,12 +6,12 @@
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
  * application, store.c the authority, rows.c a store of rows and its clients, row_sessions.c the
- * sessions that such a store may have, receiver.c the fenced
- * resource, faults.c what breaks, check.c the promises, phases.c a seed's life, script.c acts that
- * a person wrote, acts.c what each of them does, scenario.c stories made of them, stage.c a script
- * to look at from outside, snapshot.c what is to be seen there, trace.c the telling, run.c one
- * seed, guard.c assertions, crew.c many seeds on all cores. All but guard.c and crew.c are also
- * compiled to WebAssembly (web/wasm). */
+ * sessions that such a store may have, voters.c servers of which a majority decides, votes.c their
+ * clients, receiver.c the fenced resource, faults.c what breaks, check.c the promises, phases.c a
+ * seed's life, script.c acts that a person wrote, acts.c what each of them does, scenario.c stories
+ * made of them, stage.c a script to look at from outside, snapshot.c what is to be seen there,
+ * trace.c the telling, run.c one seed, guard.c assertions, crew.c many seeds on all cores. All but
+ * guard.c and crew.c are also compiled to WebAssembly (web/wasm). */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
@@ -26,11 +26,14 @@
 #include "core/plan.h"
 #include "core/plant.h"
 #include "core/rows.h"
+#include "core/votes.h"
 #include "tenure/fence.h"
 
 #define SIM_NODES_MAX 1000
 #define SIM_NAMES_MAX 12
 #define SIM_NOBODY 0xffffffffU
+#define SIM_VOTERS_MAX 7
+#define SIM_VOTES_NODES 5 /* Candidates in SIM_VOTES at most. */
 /* No seed needs as many; a world that does runs in circles. */
 #define SIM_EVENTS_MOST 5000000
 #define SIM_EVENTS_AT_ONCE 50000
@@ -65,6 +68,12 @@
     X(LOCK_DELAY, "row kept back after the end of a session")   \
     X(STALE_READ, "row read from a cache")                      \
     X(LATE_GRANT, "word of a grant held back, then a cut link") \
+    X(VOTER_RESTART, "one server of several restarted")         \
+    X(VOTER_FORGETS, "server restarted without its memory")     \
+    X(VOTER_JUMP, "clock of a server jumped")                   \
+    X(VOTER_SPLIT, "partition through the servers")             \
+    X(VOTER_MINORITY, "replies of a minority of servers only")  \
+    X(LATE_VOTE, "vote given after its question was given up")  \
     X(DUPLICATE_ID, "two candidates with one identity")         \
     X(HERD, "a herd of candidates")                             \
     X(NOT_READY, "candidate not ready")                         \
@@ -84,11 +93,13 @@ enum sim_style {
     SIM_WATCH,    /* The store tells all watchers; they race. */
     SIM_OBSERVED, /* The store expires nothing; candidates observe. */
     SIM_ROWS,     /* The store has rows with versions and nothing else (core/rows.h). */
+    SIM_VOTES,    /* Several servers, of which a majority decides (core/votes.h). */
     SIM_STYLES,
 };
 
 struct sim_config {
     uint32_t nodes, names;
+    uint32_t voters; /* SIM_VOTES: the servers. */
     enum sim_style style;
     struct tn_plan plan;
     struct tn_claim_config claim;
@@ -140,7 +151,9 @@ struct sim_seat { /* One candidate's place in one election. */
 };
 
 struct sim_world;
-struct sim_row_client; /* rows.c */
+struct sim_row_client;  /* rows.c */
+struct sim_vote_client; /* votes.c */
+struct sim_voter;       /* voters.c */
 struct sim_script;
 
 /* What the candidate's host functions get. */
@@ -210,7 +223,8 @@ struct sim_store {
     struct sim_row rows[SIM_NAMES_MAX], backup_rows[SIM_NAMES_MAX];
     struct sim_row_session *row_sessions, *backup_row_sessions;
     tenure_ns kept_back_until[SIM_NAMES_MAX], kept_back_for[SIM_NAMES_MAX]; /* Lock-delay. */
-    uint64_t versions; /* Given out so far; none twice, not after a restore either. */
+    uint64_t versions;        /* Given out so far; none twice, not after a restore either. */
+    struct sim_voter *voters; /* SIM_VOTES. */
     void *block, *backup;
     size_t block_size;
     struct sim_clock clock;
@@ -244,6 +258,7 @@ enum sim_event_kind {
     SIM_EV_ROW_GET,          /* node -> store */
     SIM_EV_ROW_PUT,          /* node -> store */
     SIM_EV_ROW_SESSION,      /* node -> store */
+    SIM_EV_VOTE,             /* node -> one server; @op is an enum tn_votes_kind. */
     SIM_EV_REPLY,            /* store -> node */
     SIM_EV_GRANTED,          /* store -> node, pushed */
     SIM_EV_REVOKED,          /* store -> node, pushed */
@@ -251,6 +266,8 @@ enum sim_event_kind {
     SIM_EV_ROW_GOT,          /* store -> node */
     SIM_EV_ROW_PUT_DONE,     /* store -> node */
     SIM_EV_ROW_SESSION_DONE, /* store -> node */
+    SIM_EV_VOTE_REPLY,       /* server -> node */
+    SIM_EV_VOTE_NEWS,        /* server -> node, pushed; @op 0: a vote, 1: a revocation. */
     SIM_EV_WRITE,            /* node -> receiver */
     SIM_EV_RAISE,            /* node -> receiver */
     SIM_EV_RAISED,           /* receiver -> node */
@@ -260,6 +277,7 @@ enum sim_event_kind {
     SIM_EV_DRAINED, /* The application has stopped. */
     SIM_EV_NODE_UP,
     SIM_EV_STORE_UP,
+    SIM_EV_VOTER, /* A server's own: its timer, its return. */
     SIM_EV_FAULT,
     SIM_EV_STEP, /* The next step of the seed's phases, or of a scenario's script. */
     SIM_EV_KINDS
@@ -285,6 +303,8 @@ struct sim_event {
         row; /* ROW_PUT, ROW_GOT, CHANGED; @id is the request's number, @slot the claim's. */
     uint64_t version;
     uint32_t slot;
+    uint32_t server; /* VOTE, VOTE_REPLY, VOTE_NEWS; @id and @slot are the round's. */
+    struct tn_votes_reply vote;
 };
 
 struct sim_violation {
@@ -337,7 +357,8 @@ struct sim_world {
     uint32_t free_count, slot_room;
     struct sim_node *nodes;
     struct sim_seat *seats;
-    struct sim_row_client *row_clients; /* SIM_ROWS: one per node. */
+    struct sim_row_client *row_clients;   /* SIM_ROWS: one per node. */
+    struct sim_vote_client *vote_clients; /* SIM_VOTES: one per node. */
     struct sim_store store;
     struct sim_receiver receivers[SIM_NAMES_MAX];
     uint32_t leading[SIM_NAMES_MAX];       /* How many applications are between WON and LOST. */
@@ -349,6 +370,7 @@ struct sim_world {
     bool healed;              /* The liveness phase: nothing breaks any more. */
     uint32_t doomed_node;     /* P8: whose renewals the network swallows, */
     uint32_t doomed_renewals; /* and how many of them. */
+    uint64_t doomed_seq;      /* SIM_VOTES: the one that goes to several servers. */
     uint32_t must_keep;       /* P8: this node must not lose its terms now. */
     bool ended;
     struct sim_violation violation; /* promise NULL: none. */
@@ -462,6 +484,29 @@ enum tn_rows_outcome sim_row_sessions_refuse(struct sim_world *world,
  */
 bool sim_row_sessions_lose(struct sim_world *world, uint32_t name);
 
+/* --- votes.c, voters.c --- */
+void sim_votes_init(struct sim_world *world);
+void sim_votes_free(struct sim_world *world);
+/* The node's side, as in rows.c. */
+void sim_votes_boot(struct sim_world *world, struct sim_node *node);
+void sim_votes_request(struct sim_world *world, struct sim_node *node,
+                       const struct tn_request *request);
+void sim_votes_answer(struct sim_world *world, struct sim_node *node,
+                      const struct sim_event *event);
+void sim_votes_tick(struct sim_world *world, struct sim_node *node);
+tenure_ns sim_votes_wake_at(const struct sim_world *world, const struct sim_node *node);
+/* The servers' side. */
+void sim_voters_init(struct sim_world *world);
+void sim_voters_free(struct sim_world *world);
+void sim_voters_event(struct sim_world *world, const struct sim_event *event);
+void sim_voters_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
+                         uint64_t token);
+void sim_voters_fault(struct sim_world *world);
+void sim_voters_heal(struct sim_world *world);
+/* The network between a node and a server: cut, or in order and not before @at. */
+bool sim_voters_lose(const struct sim_world *world, const struct sim_event *event);
+tenure_ns sim_voters_in_order(struct sim_world *world, const struct sim_event *event, tenure_ns at);
+
 /* --- receiver.c --- */
 void sim_receiver_event(struct sim_world *world, const struct sim_event *event);
 
@@ -469,6 +514,8 @@ void sim_receiver_event(struct sim_world *world, const struct sim_event *event);
 void sim_faults_start(struct sim_world *world);
 void sim_fault_event(struct sim_world *world, const struct sim_event *event);
 void sim_heal(struct sim_world *world);
+/* A clock rate within the plan's bound, at its edge half of the time. */
+int64_t sim_pick_rate(struct sim_world *world);
 void sim_fired(struct sim_world *world, enum sim_fault fault);
 const char *sim_fault_text(enum sim_fault fault);
 

@@ -66,6 +66,12 @@
       "a session that is gone is opened again, and led on")                                        \
     X(NO_LOCK_DELAY, "no-lock-delay", "P1", "a session that ends early frees its rows at once")    \
     X(RENEWAL_WAITS, "renewal-waits", "P8", "a renewal waits for one before it that hangs")        \
+    X(MINORITY_GRANT, "minority-grant", "P1", "one vote less than a majority is enough")           \
+    X(VOTE_TWICE, "vote-twice", "P1", "a server that repeats its answer has voted twice")          \
+    X(RENEW_ANYWHERE, "renew-anywhere", "P1", "any majority renews, not one that has the votes")   \
+    X(VOTES_FOUND, "votes-found", "P1", "a confirmed term found by a read is led unrenewed")       \
+    X(FIRST_TOKEN, "first-token", "P2", "the token is the first vote's, not the highest")          \
+    X(VOTES_KEPT, "votes-kept", "P7", "votes are not given back, and nobody has a majority")       \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \
