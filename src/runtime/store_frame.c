@@ -642,6 +642,12 @@ void tn_query_done(struct tn_store_query *query, int status, const char *why)
     free(query);
 }
 
+void tn_query_clocked(struct tn_store_query *query, tenure_ns clock)
+{
+    query->clocked(query->arg, 0, clock, NULL);
+    free(query);
+}
+
 void tn_query_done_all(struct tn_store_query **queue, int status, const char *why)
 {
     while (*queue != NULL) {

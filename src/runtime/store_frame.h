@@ -161,6 +161,7 @@ void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *
 struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query);
 /* Tells the asker: with @status 0 the leases, sorted, or that it is forgotten. Frees the query. */
 void tn_query_done(struct tn_store_query *query, int status, const char *why);
+void tn_query_clocked(struct tn_store_query *query, tenure_ns clock);
 /* With the next turn of the loop: never inside ops->ask. */
 void tn_query_refuse(struct tn_store *store, struct tn_store_query *query, int status,
                      const char *why);

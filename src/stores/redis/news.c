@@ -5,11 +5,8 @@
  * was missed meanwhile. Nothing ends by itself in the server, so whoever waits or watches comes by
  * when something is due, as the last answer told; as long as every holder renews, nothing ever is.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
-#include "base/hash.h"
 #include "stores/redis/private.h"
 
 /* So that not all who wait come by at the same instant. */
@@ -26,96 +23,57 @@ static void listen_session(struct tn_rd_store *store, bool on, const struct tn_s
     tn_rd_listen(store, on, "s:", hex);
 }
 
-/* --- Sessions ------------------------------------------------------------------------------- */
+/* --- Sessions and names --------------------------------------------------------------------- */
 
-static struct tn_rd_own **find_own(struct tn_rd_store *store, const struct tn_secret *hash)
+bool tn_rd_keep_session(struct tn_rd_store *store, const struct tn_secret *secret)
 {
-    struct tn_rd_own **link = &store->owns;
+    const struct tn_store_session *session = tn_store_session_find(&store->base, secret);
 
-    while (*link != NULL && !tn_secret_equal(&(*link)->hash, hash))
-        link = &(*link)->next;
-    return link;
-}
-
-bool tn_rd_own_add(struct tn_rd_store *store, const struct tn_secret *hash)
-{
-    struct tn_rd_own **link = find_own(store, hash);
-
-    if (*link != NULL)
+    if (session != NULL)
         return true;
-    *link = calloc(1, sizeof **link);
-    if (*link == NULL)
-        return false;
-    (*link)->hash = *hash;
-    if (store->conn.link.ready)
-        listen_session(store, true, hash);
-    return true;
+    session = tn_store_session_keep(&store->base, secret);
+    if (session != NULL && store->conn.link.ready)
+        listen_session(store, true, &session->hash);
+    return session != NULL;
 }
 
-void tn_rd_own_drop(struct tn_rd_store *store, const struct tn_secret *hash)
+void tn_rd_drop_session(struct tn_rd_store *store, const struct tn_secret *secret)
 {
-    struct tn_rd_own **link = find_own(store, hash);
-    struct tn_rd_own *own = *link;
+    struct tn_store_session *session = tn_store_session_find(&store->base, secret);
 
-    if (own == NULL)
+    if (session == NULL)
         return;
-    *link = own->next;
     if (store->conn.link.ready)
-        listen_session(store, false, hash);
-    free(own);
+        listen_session(store, false, &session->hash);
+    tn_store_session_drop(&store->base, session);
 }
 
-/* --- Names ---------------------------------------------------------------------------------- */
-
-static struct tn_rd_watch **find_watch(struct tn_rd_store *store, const char *name)
+/* Without a connection, the next one begins with it. */
+int tn_rd_watched(struct tn_store *base, struct tn_store_name *name, bool on)
 {
-    const struct tn_hash_key key = { 0, 0 };
-    struct tn_rd_watch **link = &store->watches[tn_hash(key, name, strlen(name)) % TN_RD_BUCKETS];
+    struct tn_rd_store *store = (struct tn_rd_store *)base;
 
-    while (*link != NULL && strcmp((*link)->name, name) != 0)
-        link = &(*link)->next;
-    return link;
-}
-
-int tn_rd_watch(struct tn_rd_store *store, const char *name, bool on)
-{
-    struct tn_rd_watch **link = find_watch(store, name);
-    struct tn_rd_watch *watch = *link;
-
-    if (on && watch == NULL) {
-        watch = *link = calloc(1, sizeof *watch);
-        if (watch == NULL)
-            return TENURE_E_NOMEM;
-        memcpy(watch->name, name, strlen(name) + 1);
-        store->watched++;
-    }
-    TN_ASSERT(watch != NULL);
-    watch->count += on ? 1U : -1U;
-    if (on && watch->count == 1 && store->conn.link.ready) {
-        tn_rd_listen(store, true, "n:", name);
-        tn_rd_call(store, TN_RD_WATCH, NULL, name);
-    } else if (watch->count == 0) {
-        if (store->conn.link.ready)
-            tn_rd_listen(store, false, "n:", name);
-        *link = watch->next;
-        store->watched--;
-        free(watch);
-    }
+    tn_resp_link_start(&store->conn.link);
+    if (!store->conn.link.ready)
+        return 0;
+    tn_rd_listen(store, on, "n:", name->text);
+    if (on)
+        tn_rd_call(store, TN_RD_WATCH, NULL, name->text);
     return 0;
 }
 
 void tn_rd_catch_up(struct tn_rd_store *store)
 {
-    for (const struct tn_rd_own *own = store->owns; own != NULL; own = own->next) {
-        listen_session(store, true, &own->hash);
-        tn_rd_call(store, TN_RD_LOOK, &own->hash, NULL);
+    const struct tn_store_session *session = NULL;
+    const struct tn_store_name *name = NULL;
+
+    while ((session = tn_store_session_next(&store->base, session)) != NULL) {
+        listen_session(store, true, &session->hash);
+        tn_rd_call(store, TN_RD_LOOK, &session->hash, NULL);
     }
-    for (unsigned i = 0; i < TN_RD_BUCKETS; i++) {
-        for (const struct tn_rd_watch *watch = store->watches[i]; watch != NULL;
-             watch = watch->next) {
-            tn_rd_listen(store, true, "n:", watch->name);
-            tn_rd_call(store, TN_RD_WATCH, NULL, watch->name);
-        }
+    while ((name = tn_store_name_next(&store->base, name)) != NULL) {
+        tn_rd_listen(store, true, "n:", name->text);
+        tn_rd_call(store, TN_RD_WATCH, NULL, name->text);
     }
 }
 
@@ -149,33 +107,27 @@ static struct tn_resp_word take_word(struct tn_resp_word *text)
 static void tell_grant(struct tn_rd_store *store, struct tn_resp_word name,
                        struct tn_resp_word term, struct tn_resp_word token, bool revoked)
 {
-    const struct tn_store_open *how = &store->base.how;
     struct tn_secret hash;
     char text[TN_NAME_MAX + 1];
 
     if (!take_name(name, text))
         return;
     if (revoked)
-        how->host->revoked(how->arg, text, tn_rd_number(token));
+        tn_store_revoked(&store->base, text, tn_rd_number(token));
     else if (tn_rd_unhex(term, &hash))
-        how->host->granted(how->arg, text, &hash, tn_rd_number(token));
+        tn_store_granted(&store->base, text, &hash, tn_rd_number(token));
 }
 
-static void tell_change(struct tn_rd_store *store, struct tn_resp_word name,
-                        struct tn_resp_word text)
+static void tell_change(struct tn_rd_store *store, const char *name, size_t len,
+                        const struct tn_resp_word parts[7])
 {
-    const struct tn_store_open *how = &store->base.how;
+    struct tn_store_name *watched = tn_store_name_find(&store->base, name, len);
     struct tn_store_record record;
-    struct tn_resp_word parts[7];
-    char watched[TN_NAME_MAX + 1];
 
-    for (int i = 0; i < 6; i++)
-        parts[i] = take_word(&text);
-    parts[6] = text;
-    if (!take_name(name, watched) || *find_watch(store, watched) == NULL)
+    if (watched == NULL)
         return;
     tn_rd_record(parts, &record);
-    how->host->changed(how->arg, watched, &record);
+    tn_store_changed(&store->base, watched, &record);
 }
 
 void tn_rd_hear(struct tn_rd_store *store, struct tn_resp_word channel, struct tn_resp_word text)
@@ -186,7 +138,11 @@ void tn_rd_hear(struct tn_rd_store *store, struct tn_resp_word channel, struct t
         return;
     struct tn_resp_word of = { channel.bytes + skip + 2, channel.len - (uint32_t)skip - 2 };
     if (channel.bytes[skip] == 'n') {
-        tell_change(store, of, text);
+        struct tn_resp_word parts[7];
+        for (int i = 0; i < 6; i++)
+            parts[i] = take_word(&text);
+        parts[6] = text;
+        tell_change(store, of.bytes, of.len, parts);
         return;
     }
     struct tn_resp_word kind = take_word(&text);
@@ -210,15 +166,11 @@ void tn_rd_hear_look(struct tn_rd_store *store, struct tn_rd_reply *reply)
 
 void tn_rd_hear_read(struct tn_rd_store *store, const char *name, struct tn_rd_reply *reply)
 {
-    const struct tn_store_open *how = &store->base.how;
     struct tn_resp_word parts[7];
-    struct tn_store_record record;
 
     for (int i = 0; i < 7; i++)
         parts[i] = tn_rd_next(reply);
-    tn_rd_record(parts, &record);
-    if (*find_watch(store, name) != NULL)
-        how->host->changed(how->arg, name, &record);
+    tell_change(store, name, strlen(name), parts);
 }
 
 /* --- What is due ---------------------------------------------------------------------------- */
@@ -242,10 +194,11 @@ static void hear_timer(uv_timer_t *timer)
 static void set_timer(struct tn_rd_store *store)
 {
     tenure_ns at = TN_NEVER;
+    bool watches = store->base.names.count > 0;
 
-    if (store->watched > 0)
+    if (watches)
         at = store->conn.link.stream.heard_at + KEEP_EVERY;
-    if (store->waits || store->watched > 0)
+    if (store->waits || watches)
         at = store->due_at < at ? store->due_at : at;
     if (store->ticking || !store->conn.link.ready)
         at = TN_NEVER;
@@ -266,20 +219,4 @@ void tn_rd_ticked(struct tn_rd_store *store)
 {
     store->ticking = false;
     set_timer(store);
-}
-
-void tn_rd_news_done(struct tn_rd_store *store)
-{
-    while (store->owns != NULL) {
-        struct tn_rd_own *own = store->owns;
-        store->owns = own->next;
-        free(own);
-    }
-    for (unsigned i = 0; i < TN_RD_BUCKETS; i++) {
-        while (store->watches[i] != NULL) {
-            struct tn_rd_watch *watch = store->watches[i];
-            store->watches[i] = watch->next;
-            free(watch);
-        }
-    }
 }

@@ -110,11 +110,11 @@ struct tn_rd_call {
     struct tn_resp_call base;
     struct tn_rd_store *store;
     enum tn_rd_job job;
-    struct tn_store_req *req;    /* STEP. */
-    struct tn_store_query query; /* LIST, CLOCK, FORGET. */
-    struct tn_secret session;    /* LOOK: its hash. */
-    bool whole;                  /* The script goes with it: the server has forgotten it. */
-    char number[TN_RD_NUMBER];   /* Its answer begins with it. */
+    struct tn_store_req *req;     /* STEP. */
+    struct tn_store_query *query; /* LIST, CLOCK, FORGET. */
+    struct tn_secret session;     /* LOOK: its hash. */
+    bool whole;                   /* The script goes with it: the server has forgotten it. */
+    char number[TN_RD_NUMBER];    /* Its answer begins with it. */
     char name[TN_NAME_MAX + 1];
 };
 
@@ -127,33 +127,14 @@ struct tn_rd_req {
     uint64_t last;   /* And the token of the term before that. */
 };
 
-/* A session opened or waiting through this store. */
-struct tn_rd_own {
-    struct tn_rd_own *next;
-    struct tn_secret hash;
-};
-
-struct tn_rd_watch {
-    struct tn_rd_watch *next;
-    unsigned count;
-    char name[TN_NAME_MAX + 1];
-};
-
 struct tn_rd_store {
     struct tn_store base;
     struct tn_rd_url url;
     struct tn_rd_conn conn;
     struct tn_prng prng;
     uv_timer_t timer; /* For the next tick. */
-    uv_idle_t idle;   /* For requests that are refused as they come. */
-    unsigned handles;
-    bool node; /* Of Redlock: every request is a struct tn_rd_req. */
-    bool shut;
-    struct tn_req_list faulty;
+    bool node;        /* Of Redlock: every request is a struct tn_rd_req. */
     /* news.c */
-    struct tn_rd_own *owns;
-    struct tn_rd_watch *watches[TN_RD_BUCKETS];
-    unsigned watched;
     bool waits;       /* Somebody waited in a queue through this store. */
     bool ticking;     /* A tick is on its way. */
     tenure_ns due_at; /* Something ends by itself then. */
@@ -180,9 +161,9 @@ TENURE_MUST_USE int tn_rd_open(const struct tn_store_ops *ops, const struct tn_s
 /* --- news.c --------------------------------------------------------------------------------- */
 
 /* Before its request goes out, so that no news can be missed. False: out of memory. */
-bool tn_rd_own_add(struct tn_rd_store *store, const struct tn_secret *hash);
-void tn_rd_own_drop(struct tn_rd_store *store, const struct tn_secret *hash);
-int tn_rd_watch(struct tn_rd_store *store, const char *name, bool on);
+bool tn_rd_keep_session(struct tn_rd_store *store, const struct tn_secret *secret);
+void tn_rd_drop_session(struct tn_rd_store *store, const struct tn_secret *secret);
+int tn_rd_watched(struct tn_store *base, struct tn_store_name *name, bool on);
 /* Subscribe to everything again, and ask what was missed. */
 void tn_rd_catch_up(struct tn_rd_store *store);
 void tn_rd_hear(struct tn_rd_store *store, struct tn_resp_word channel, struct tn_resp_word text);
@@ -191,6 +172,5 @@ void tn_rd_hear_read(struct tn_rd_store *store, const char *name, struct tn_rd_r
 /* What a script's answer says of when something is due, in milliseconds. */
 void tn_rd_hear_due(struct tn_rd_store *store, struct tn_resp_word word);
 void tn_rd_ticked(struct tn_rd_store *store);
-void tn_rd_news_done(struct tn_rd_store *store);
 
 #endif

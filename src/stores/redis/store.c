@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/sha256.h"
+#include "base/hex.h"
 #include "core/plan.h"
 #include "stores/redis/lease.h"
 #include "stores/redis/private.h"
@@ -33,30 +33,13 @@ tenure_ns tn_rd_now(const struct tn_rd_store *store)
 
 void tn_rd_hex(char buf[TN_RD_HEX + 1], const struct tn_secret *hash)
 {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < sizeof hash->bytes; i++) {
-        buf[2 * i] = digits[hash->bytes[i] >> 4];
-        buf[2 * i + 1] = digits[hash->bytes[i] & 15];
-    }
+    tn_hex(buf, hash->bytes, sizeof hash->bytes);
     buf[TN_RD_HEX] = '\0';
 }
 
 bool tn_rd_unhex(struct tn_resp_word word, struct tn_secret *ret_hash)
 {
-    struct tn_secret hash;
-
-    if (word.len != TN_RD_HEX)
-        return false;
-    for (size_t i = 0; i < TN_RD_HEX; i++) {
-        char c = word.bytes[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0)
-            return false;
-        hash.bytes[i / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : hash.bytes[i / 2] | digit);
-    }
-    *ret_hash = hash;
-    return true;
+    return word.len == TN_RD_HEX && tn_unhex(ret_hash->bytes, word.bytes, sizeof ret_hash->bytes);
 }
 
 void tn_rd_record(const struct tn_resp_word parts[7], struct tn_store_record *ret_record)
@@ -100,8 +83,9 @@ static void add(struct line *line, const char *text)
     add_bytes(line, text, (uint32_t)strlen(text));
 }
 
-static void add_op(struct line *line, const struct tn_op *op, bool node)
+static void add_op(struct line *line, struct tn_store_req *req, bool node)
 {
+    const struct tn_op *op = &req->op;
     static const char *const steps[] = {
         [TN_OP_OPEN] = "open",       [TN_OP_RENEW] = "renew",     [TN_OP_CLOSE] = "close",
         [TN_OP_ACQUIRE] = "acquire", [TN_OP_RELEASE] = "release", [TN_OP_READ] = "read",
@@ -109,13 +93,11 @@ static void add_op(struct line *line, const struct tn_op *op, bool node)
     };
     bool proves = op->kind != TN_OP_READ && op->kind != TN_OP_REVOKE;
     bool named = tn_op_is_named(op);
-    struct tn_secret session, term;
 
     line->words[4] = tn_resp_word_of(steps[op->kind]);
-    tn_secret_hash(&op->session, 's', &session);
-    tn_secret_hash(&op->term, 't', &term);
-    tn_rd_hex(line->session, &session);
-    tn_rd_hex(line->term, &term);
+    tn_req_hash(req);
+    tn_rd_hex(line->session, &req->session_hash);
+    tn_rd_hex(line->term, &req->term_hash);
     if (proves)
         add(line, line->session);
     if (proves && named)
@@ -144,6 +126,20 @@ void tn_rd_draw_number(struct tn_rd_store *store, char ret_number[TN_RD_NUMBER])
                    (unsigned long long)tn_prng_next(&store->prng));
 }
 
+/* There is no memory to send it. This may be inside submit, so the asker is told later. */
+static void refuse_call(struct tn_rd_call *call)
+{
+    struct tn_store *base = &call->store->base;
+
+    if (call->req != NULL)
+        tn_req_refuse(base, call->req, TENURE_E_NOMEM, "out of memory");
+    else if (call->query != NULL)
+        tn_query_refuse(base, call->query, TENURE_E_NOMEM, "out of memory");
+    else if (call->job == TN_RD_TICK)
+        tn_rd_ticked(call->store);
+    free(call);
+}
+
 static void send_call(struct tn_rd_call *call)
 {
     static const char *const steps[] = { "", "list", "look", "read", "tick", "forget" };
@@ -163,15 +159,15 @@ static void send_call(struct tn_rd_call *call)
         add(&line, call->number);
     }
     if (call->job == TN_RD_STEP) {
-        add_op(&line, &call->req->op, store->node);
+        add_op(&line, call->req, store->node);
     } else if (call->job == TN_RD_LOOK) {
         tn_rd_hex(line.session, &call->session);
         add(&line, line.session);
     } else if (call->job != TN_RD_TICK && call->job != TN_RD_CLOCK) {
-        add(&line, call->name);
+        add(&line, call->query != NULL ? call->query->prefix : call->name);
     }
     if (tn_resp_link_send(&store->conn.link, &call->base, line.words, line.count) < 0)
-        call_done(&call->base);
+        refuse_call(call);
 }
 
 static struct tn_rd_call *new_call(struct tn_rd_store *store, enum tn_rd_job job)
@@ -181,8 +177,6 @@ static struct tn_rd_call *new_call(struct tn_rd_store *store, enum tn_rd_job job
     if (call != NULL) {
         call->base.done = call_done;
         call->base.give_up_at = tn_rd_now(store) + store->base.how.patience;
-        call->base.status = TENURE_E_NOMEM;
-        call->base.error = "out of memory";
         call->store = store;
         call->job = job;
         tn_resp_link_start(&store->conn.link);
@@ -226,8 +220,8 @@ static void fail_call(struct tn_rd_call *call, int status, const char *why)
 {
     if (call->req != NULL)
         tn_req_finish(call->req, status, why);
-    else
-        tn_query_fail(&call->query, status, why);
+    else if (call->query != NULL)
+        tn_query_done(call->query, status, why);
     if (call->job == TN_RD_TICK)
         tn_rd_ticked(call->store);
     free(call);
@@ -237,7 +231,6 @@ static void fail_call(struct tn_rd_call *call, int status, const char *why)
 static void answer_session(struct tn_rd_store *store, struct tn_store_req *req,
                            struct tn_rd_reply *reply)
 {
-    const struct tn_store_open *how = &store->base.how;
     struct tn_rd_req *node = (struct tn_rd_req *)req;
 
     req->held = (uint32_t)tn_rd_number(tn_rd_next(reply));
@@ -251,14 +244,14 @@ static void answer_session(struct tn_rd_store *store, struct tn_store_req *req,
         node->digest = digest;
     }
     /* Revocations are heard of before the renewal counts. */
-    while (reply->left >= 2 && !store->base.closing) {
+    while (reply->left >= 2) {
         struct tn_resp_word token = tn_rd_next(reply);
         struct tn_resp_word name = tn_rd_next(reply);
         char text[TN_NAME_MAX + 1];
         if (name.len > TN_NAME_MAX)
             continue;
         (void)snprintf(text, sizeof text, "%.*s", (int)name.len, name.bytes);
-        how->host->revoked(how->arg, text, tn_rd_number(token));
+        tn_store_revoked(&store->base, text, tn_rd_number(token));
     }
 }
 
@@ -268,16 +261,14 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
     struct tn_rd_store *store = call->store;
     struct tn_store_req *req = call->req;
     struct tn_resp_word parts[7];
-    struct tn_secret hash;
 
     if (!tn_answer_parse(word.bytes, word.len, &req->answer)) {
         fail_call(call, TENURE_E_DAMAGED, "redis: the script gives answers that are not known");
         return;
     }
     free(call);
-    tn_secret_hash(&req->op.session, 's', &hash);
     if (req->answer == TN_ANSWER_GONE || req->op.kind == TN_OP_CLOSE)
-        tn_rd_own_drop(store, &hash);
+        tn_rd_drop_session(store, &req->op.session);
     if (tn_op_is_named(&req->op)) {
         for (int i = 0; i < 7; i++)
             parts[i] = tn_rd_next(reply);
@@ -296,22 +287,19 @@ static void answer_step(struct tn_rd_call *call, struct tn_resp_word word,
 
 static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
 {
-    size_t count = reply->left / 9; /* The name, seven parts, and whether it is revoked. */
-    struct tn_store_lease *leases = calloc(count + 1, sizeof *leases);
+    struct tn_store_lease *lease;
 
-    for (size_t i = 0; leases != NULL && i < count; i++) {
+    /* The name, seven parts, and whether it is revoked. */
+    while (reply->left >= 9 && (lease = tn_query_add_lease(call->query)) != NULL) {
         struct tn_resp_word name = tn_rd_next(reply);
         struct tn_resp_word parts[7];
         for (int part = 0; part < 7; part++)
             parts[part] = tn_rd_next(reply);
-        (void)snprintf(leases[i].name, sizeof leases[i].name, "%.*s", (int)name.len, name.bytes);
-        tn_rd_record(parts, &leases[i].record);
-        leases[i].record.revoked = tn_rd_is(tn_rd_next(reply), "1") && leases[i].record.held;
+        (void)snprintf(lease->name, sizeof lease->name, "%.*s", (int)name.len, name.bytes);
+        tn_rd_record(parts, &lease->record);
+        lease->record.revoked = tn_rd_is(tn_rd_next(reply), "1") && lease->record.held;
     }
-    if (leases != NULL)
-        call->query.listed(call->query.arg, 0, leases, count, NULL);
-    else
-        tn_query_fail(&call->query, TENURE_E_NOMEM, "out of memory");
+    tn_query_done(call->query, 0, NULL);
     free(call);
 }
 
@@ -344,7 +332,7 @@ static void answer_call(struct tn_rd_call *call)
     else if (job == TN_RD_TICK)
         tn_rd_ticked(store);
     else if (job == TN_RD_FORGET)
-        call->query.forgotten(call->query.arg, 0, NULL);
+        tn_query_done(call->query, 0, NULL);
     free(call);
 }
 
@@ -354,7 +342,7 @@ static void answer_clock(struct tn_rd_call *call)
     tenure_ns seconds = (tenure_ns)tn_rd_number(tn_rd_next(&reply));
     tenure_ns micros = (tenure_ns)tn_rd_number(tn_rd_next(&reply));
 
-    call->query.clocked(call->query.arg, 0, TN_SEC(seconds) + micros * 1000, NULL);
+    tn_query_clocked(call->query, TN_SEC(seconds) + micros * 1000);
     free(call);
 }
 
@@ -423,67 +411,22 @@ static void call_done(struct tn_resp_call *base)
 
 /* --- The interface -------------------------------------------------------------------------- */
 
-static void handle_closed(uv_handle_t *handle)
-{
-    struct tn_rd_store *store = handle->data;
-
-    if (--store->handles > 0)
-        return;
-    tn_rd_news_done(store);
-    tn_tls_context_free(store->conn.tls);
-    tn_store_gone(&store->base);
-}
-
-static void link_closed(void *arg)
-{
-    struct tn_rd_store *store = arg;
-
-    tn_req_finish_all(&store->faulty);
-    uv_close((uv_handle_t *)&store->timer, handle_closed);
-    uv_close((uv_handle_t *)&store->idle, handle_closed);
-}
-
-/* What is never done inside submit or close. */
-static void run_idle(uv_idle_t *idle)
-{
-    struct tn_rd_store *store = idle->data;
-
-    (void)uv_idle_stop(idle);
-    tn_req_finish_all(&store->faulty);
-    if (store->base.closing && !store->shut) {
-        store->shut = true;
-        tn_resp_link_close(&store->conn.link, link_closed);
-    }
-}
-
-static void submit_faulty(struct tn_rd_store *store, struct tn_store_req *req, int status,
-                          const char *why)
-{
-    tn_req_fail(req, status, why);
-    tn_req_add(&store->faulty, req);
-    (void)uv_idle_start(&store->idle, run_idle);
-}
-
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_rd_store *store = (struct tn_rd_store *)base;
-    const char *fault = tn_op_fault(&req->op);
-    struct tn_secret hash;
+    bool waits = req->op.kind == TN_OP_ACQUIRE && req->op.wait;
 
-    tn_req_init(req);
-    if (fault == NULL && req->op.kind > (store->node ? TN_OP_RAISE : TN_OP_REVOKE))
-        fault = "redis: no such operation";
-    if (fault != NULL || store->base.closing) {
-        submit_faulty(store, req, fault != NULL ? TENURE_E_INVALID : TENURE_E_CLOSED,
-                      fault != NULL ? fault : "the store is closed");
+    if (store->node) /* Redlock has checked it, and asks here. */
+        tn_req_init(req);
+    if (base->closing) {
+        tn_req_refuse(base, req, TENURE_E_CLOSED, "the store is closed");
         return;
     }
     struct tn_rd_call *call = new_call(store, TN_RD_STEP);
-    bool waits = req->op.kind == TN_OP_ACQUIRE && req->op.wait;
-    tn_secret_hash(&req->op.session, 's', &hash);
-    if (call == NULL || ((waits || req->op.kind == TN_OP_OPEN) && !tn_rd_own_add(store, &hash))) {
+    if (call == NULL ||
+        (tn_op_keeps_session(&req->op) && !tn_rd_keep_session(store, &req->op.session))) {
         free(call);
-        submit_faulty(store, req, TENURE_E_NOMEM, "out of memory");
+        tn_req_refuse(base, req, TENURE_E_NOMEM, "out of memory");
         return;
     }
     store->waits = store->waits || waits;
@@ -491,53 +434,36 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
     send_call(call);
 }
 
-static int watch_name(struct tn_store *base, const char *name, bool on)
+static void ask(struct tn_store *base, struct tn_store_query *query)
 {
-    struct tn_rd_store *store = (struct tn_rd_store *)base;
-
-    tn_resp_link_start(&store->conn.link);
-    return tn_rd_watch(store, name, on);
-}
-
-static void ask(struct tn_store *base, enum tn_rd_job job, const char *prefix,
-                const struct tn_store_query *query)
-{
-    struct tn_rd_store *store = (struct tn_rd_store *)base;
-    struct tn_rd_call *call = new_call(store, job);
+    enum tn_rd_job job = query->listed != NULL    ? TN_RD_LIST
+                         : query->clocked != NULL ? TN_RD_CLOCK
+                                                  : TN_RD_FORGET;
+    struct tn_rd_call *call = new_call((struct tn_rd_store *)base, job);
 
     if (call == NULL) {
-        tn_query_fail(query, TENURE_E_NOMEM, "out of memory");
+        tn_query_refuse(base, query, TENURE_E_NOMEM, "out of memory");
         return;
     }
-    call->query = *query;
-    (void)snprintf(call->name, sizeof call->name, "%s", prefix);
+    call->query = query;
     send_call(call);
-}
-
-static void list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
-{
-    ask(base, TN_RD_LIST, prefix, &(struct tn_store_query) { .listed = done, .arg = arg });
-}
-
-static void read_clock(struct tn_store *base, tn_store_clocked *done, void *arg)
-{
-    ask(base, TN_RD_CLOCK, "", &(struct tn_store_query) { .clocked = done, .arg = arg });
-}
-
-static void forget_names(struct tn_store *base, const char *prefix, tn_store_done *done, void *arg)
-{
-    ask(base, TN_RD_FORGET, prefix, &(struct tn_store_query) { .forgotten = done, .arg = arg });
 }
 
 /* --- Its life ------------------------------------------------------------------------------- */
 
-static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+static void link_closed(void *arg)
 {
-    struct tn_rd_store *store = (struct tn_rd_store *)base;
+    tn_store_end(arg);
+}
 
-    tn_store_close(base, closed, arg);
-    (void)uv_timer_stop(&store->timer);
-    (void)uv_idle_start(&store->idle, run_idle);
+static void shut(struct tn_store *base)
+{
+    tn_resp_link_close(&((struct tn_rd_store *)base)->conn.link, link_closed);
+}
+
+static void free_rest(struct tn_store *base)
+{
+    tn_tls_context_free(((struct tn_rd_store *)base)->conn.tls);
 }
 
 static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
@@ -563,15 +489,10 @@ int tn_rd_open(const struct tn_store_ops *ops, const struct tn_store_open *how,
     store->node = node;
     store->due_at = TN_NEVER;
     int rc = tn_rd_conn_init(store, store->base.seeds[1], reterr);
-    if (rc < 0) {
-        tn_tls_context_free(store->conn.tls);
-        free(store);
-        return rc;
-    }
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc, NULL, reterr);
     (void)uv_timer_init(how->loop, &store->timer);
-    (void)uv_idle_init(how->loop, &store->idle);
-    store->timer.data = store->idle.data = store;
-    store->handles = 2;
+    tn_store_add_handle(&store->base, &store->timer);
     *ret_store = &store->base;
     return 0;
 }
@@ -592,13 +513,15 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     return rc;
 }
 
-#define OPS(scheme_)                                                                             \
-    {                                                                                            \
-        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,       \
-        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,        \
-        .submit = submit, .watch = watch_name, .list = list_names, .close = close_store,         \
-        .facts = tell_facts, .class_why = WHY, .read_clock = read_clock, .forget = forget_names, \
-        .restored = "raise its counter: redis-cli SET {tenure}:token #"                          \
+#define OPS(scheme_)                                                                               \
+    {                                                                                              \
+        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,         \
+        .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,          \
+        .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close, \
+        .facts = tell_facts, .class_why = WHY, .read_clock = tn_store_read_clock,                  \
+        .forget = tn_store_forget,                                                                 \
+        .restored = "raise its counter: redis-cli SET {tenure}:token #", .watched = tn_rd_watched, \
+        .ask = ask, .shut = shut, .free = free_rest                                                \
     }
 
 const struct tn_store_ops tn_redis_store_ops = OPS("redis");
