@@ -38,6 +38,12 @@ check-go: build
 	@tools/deps --if-root go servers
 	@tests/run -b $(BUILD) tests/bindings/go.sh
 
+# On servers that no Debian package has; tools/servers installs or builds them, once per machine.
+check-engines: build
+	@tools/deps --if-root check servers
+	@tools/servers
+	@tests/run -b $(BUILD) -j 2 tests/engines/*.sh
+
 # Long and random, with real processes.
 check-chaos: build
 	@tools/deps --if-root servers
@@ -120,6 +126,7 @@ help:
 	@echo "make check      build and run all tests"
 	@echo "make check-python  the Python package: its wheel, installed, and its tests"
 	@echo "make check-go   the Go module: its tests under the race detector"
+	@echo "make check-engines  the stores on S3 and others, on their real servers"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
@@ -137,6 +144,7 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CHECK_JOBS=4 CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-python check-go check-chaos valgrind demo amalgamation install
+.PHONY: all build check check-python check-go check-engines check-chaos valgrind demo
+.PHONY: amalgamation install
 .PHONY: bench bench-sim bench-fences bench-handover
 .PHONY: screenshots deps coverage tidy format clean fuzz help

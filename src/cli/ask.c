@@ -321,6 +321,7 @@ void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t ser
 struct lesson {
     struct tn_ask *ask;
     struct tn_text why;
+    int status;
     bool done;
 };
 
@@ -330,20 +331,22 @@ static void hear_lesson(void *arg, int status, const char *error)
 
     if (status < 0)
         tn_text_add(&lesson->why, error);
+    lesson->status = status;
     lesson->done = true;
     end_turn(lesson->ask);
 }
 
-void tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size)
+int tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size)
 {
     struct lesson lesson = { .ask = store->ask };
 
     tn_text_init(&lesson.why, ret_why, size);
     if (store->ops->learn == NULL)
-        return;
+        return 0;
     store->ops->learn(store->ask->store, hear_lesson, &lesson);
     while (!lesson.done)
         (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+    return lesson.status;
 }
 
 struct reading {

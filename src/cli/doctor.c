@@ -274,8 +274,11 @@ static int examine(struct doctor *doctor)
     if (status == TN_EXIT_DENIED && report->ops->rights != NULL && !doctor->json)
         tn_doctor_print_rights(report);
     if (status < 0) {
-        tn_cli_learn(&doctor->store, report->server_why, sizeof report->server_why);
+        int rc = tn_cli_learn(&doctor->store, report->server_why, sizeof report->server_why);
+        if (rc == TENURE_E_DENIED) /* It has tried to write. */
+            (void)snprintf(report->denied, sizeof report->denied, "%s", report->server_why);
         status = find_limits(doctor);
+        report->writes = report->writes && rc != TENURE_E_DENIED;
     }
     if (status < 0)
         status = measure(doctor);

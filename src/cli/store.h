@@ -51,9 +51,9 @@ bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token);
 int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
                     struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr);
 
-/* Let the server say its version, where the store asks for it only then. Why it does not: in
- * @ret_why; else empty. */
-void tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size);
+/* Let the server say its version, where the store asks for it only then. Returns 0, or the store's
+ * error, and why is in @ret_why; else it is empty. */
+int tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size);
 
 /* The engine and its version, and what it warns of, as far as they are known; else empty. */
 void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t server_size,

@@ -69,8 +69,8 @@ struct tn_s3_address {
     tenure_ns patience;
 };
 
-/* Returns 0; TENURE_E_INVALID with a line: a file, a profile, or no region; TENURE_E_NOMEM. After an
- * error the loop has to be run for a turn. */
+/* Returns 0; TENURE_E_INVALID with a line: a file, a profile, or no region; TENURE_E_NOMEM. After
+ * an error the loop has to be run for a turn. */
 TENURE_MUST_USE int tn_s3_bucket_open(struct tn_s3_bucket *ret_bucket, struct uv_loop_s *loop,
                                       const struct tn_s3_address *address, struct tn_text *reterr);
 /* Ends all calls, with FAILED or UNKNOWN, then @closed. No call may be started any more. */

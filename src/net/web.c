@@ -351,7 +351,7 @@ static int watch_socket(CURL *easy, curl_socket_t socket, int what, void *arg, v
     return 0;
 }
 
-/* --- What libcurl asks in the middle of a request ---------------------------------------------- */
+/* --- What libcurl asks in the middle of a request --------------------------------------------- */
 
 /* Just before the request is written, also when libcurl writes it again because a kept connection
  * was dead. A write that went out once may have been carried out. */

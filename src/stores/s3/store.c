@@ -25,7 +25,7 @@
 #define POLL_EVERY TN_SEC(2)
 
 /* How many tokens an object may use before it needs another block: enough for eight years of one
- * term per second, and few enough for 33 million objects before doubles cannot tell tokens apart. */
+ * term per second, few enough for 33 million objects before doubles cannot tell tokens apart. */
 #define BLOCK (UINT64_C(1) << 28)
 
 /* The state of the question whether the server knows conditions. */
@@ -215,7 +215,7 @@ static void write_lease(struct s3_job *job)
     tn_s3_put(&job->call, key, job->etag, hear_written);
 }
 
-/* The lease itself has not been touched yet: whatever became of the counter, nothing was written. */
+/* The lease has not been touched yet: whatever became of the counter, nothing was written. */
 static void hear_raised(struct tn_s3_call *call, enum tn_s3_result result)
 {
     struct s3_job *raise = job_of(call), *job = raise;
