@@ -22,6 +22,7 @@
 enum {
     PLUGIN_OUTPUT_MAX = 64 * 1024,
     QUIET_MAX_SECONDS = 60,
+    CONNECTIONS = 32, /* At once. */
     LINE_MAX_BYTES = 4 << 20,
 };
 #define TOKEN_GOOD_FOR TN_SEC(10)
@@ -623,6 +624,7 @@ int tn_kube_api_open(struct uv_loop_s *loop, tenure_ns (*now)(void *clock), void
 {
     struct tn_kube_api *api = calloc(1, sizeof *api);
     const struct tn_web_options options = {
+        .connections = CONNECTIONS,
         .ca_file = config->ca_file,
         .ca_pem = config->ca_pem,
         .cert_file = config->cert_file,

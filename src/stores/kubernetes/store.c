@@ -47,6 +47,8 @@ struct kube_feed {
     unsigned failures;
     char selector[TN_KUBE_NAME]; /* Empty: the whole namespace. */
     char version[24];            /* Where to go on; empty: from the present state. */
+    bool listing;                /* The present state is being read, for a version to go on from. */
+    bool refused;                /* It ended by an event that says so. */
     struct tn_kube_lines lines;
 };
 
@@ -371,6 +373,23 @@ static void kube_list(struct tn_rows_store *base, const char *prefix, tn_store_l
 
 /* --- The feed --------------------------------------------------------------------------------- */
 
+static bool hear_lease(struct kube_store *store, const struct tn_json_value *values, uint32_t at,
+                       bool deleted)
+{
+    struct kube_feed *feed = &store->feed;
+    struct tn_kube_lease lease;
+
+    if (!tn_kube_lease_read(values, at, NULL, &lease))
+        return false;
+    (void)snprintf(feed->version, sizeof feed->version, "%s", strchr(lease.version, '/') + 1);
+    const struct kube_doc *doc = *find_doc(store, lease.name);
+    if (lease.name[0] == '\0' || (doc != NULL && lease.number < doc->lease.number))
+        return true; /* No name of ours, or a read was faster. */
+    tn_rows_saw(&store->base, lease.name, deleted ? NULL : &lease.row,
+                deleted ? "" : lease.version);
+    return true;
+}
+
 /* One event. False: the watch is over. */
 static bool hear_event(void *arg, const struct tn_json_value *values)
 {
@@ -379,10 +398,9 @@ static bool hear_event(void *arg, const struct tn_json_value *values)
         values[0].type == TN_JSON_OBJECT ? tn_json_get(values, 0, "type") : NULL;
     const struct tn_json_value *object = type != NULL ? tn_json_get(values, 0, "object") : NULL;
     struct kube_feed *feed = &store->feed;
-    struct tn_kube_lease lease;
 
     if (object == NULL || object->type != TN_JSON_OBJECT || tn_json_is(type, "ERROR")) {
-        feed->version[0] = '\0'; /* 410: what happened since is forgotten; begin with what is. */
+        feed->refused = true; /* 410: what happened since is forgotten; begin with what is. */
         return false;
     }
     if (tn_json_is(type, "BOOKMARK")) {
@@ -390,24 +408,31 @@ static bool hear_event(void *arg, const struct tn_json_value *values)
                            "resourceVersion", feed->version, sizeof feed->version);
         return true;
     }
-    if (!tn_kube_lease_read(values, (uint32_t)(object - values), NULL, &lease))
+    if (!hear_lease(store, values, (uint32_t)(object - values), tn_json_is(type, "DELETED")))
         return false;
-    (void)snprintf(feed->version, sizeof feed->version, "%s", strchr(lease.version, '/') + 1);
-    const struct kube_doc *doc = *find_doc(store, lease.name);
-    if (doc != NULL && lease.number < doc->lease.number)
-        return true; /* A read was faster. */
-    if (lease.name[0] != '\0' && tn_json_is(type, "DELETED"))
-        tn_rows_saw(&store->base, lease.name, NULL, "");
-    else if (lease.name[0] != '\0')
-        tn_rows_saw(&store->base, lease.name, &lease.row, lease.version);
+    feed->failures = 0;
     return true;
+}
+
+/* The present state: what the watch goes on from. */
+static bool hear_state(struct kube_store *store, const struct tn_json_value *values)
+{
+    const struct tn_json_value *meta = tn_json_object(values, 0, "metadata");
+    const struct tn_json_value *items = meta != NULL ? tn_json_get(values, 0, "items") : NULL;
+    struct kube_feed *feed = &store->feed;
+
+    if (items == NULL || items->type != TN_JSON_ARRAY)
+        return false;
+    uint32_t at = (uint32_t)(items - values) + 1;
+    for (uint32_t i = 0; i < items->count; i++, at = values[at].next)
+        (void)hear_lease(store, values, at, false);
+    return tn_json_text(values, meta, "resourceVersion", feed->version, sizeof feed->version);
 }
 
 static int feed_data(struct tn_web_req *web, const char *bytes, size_t len)
 {
     struct kube_store *store = ((struct tn_kube_call *)(void *)web)->arg;
 
-    store->feed.failures = 0;
     return tn_kube_lines_add(&store->feed.lines, bytes, len, hear_event, store) ? 0 : 1;
 }
 
@@ -417,13 +442,18 @@ static void feed_done(struct tn_kube_call *call)
 {
     struct kube_store *store = call->arg;
     struct kube_feed *feed = &store->feed;
-    bool regular = call->status == 0;
+    bool regular = call->status == 0 && !feed->refused;
 
     feed->running = false;
     tn_kube_lines_clear(&feed->lines);
+    if (regular && feed->listing) {
+        struct tn_json_value *values = tn_kube_parse(call->body, call->body_len);
+        regular = values != NULL && hear_state(store, values);
+        free(values);
+    }
     if (!regular) { /* A server that was restored would say nothing to a version of its future. */
         feed->version[0] = '\0';
-        feed->failures += call->status != TENURE_E_CLOSED && feed->failures < 8;
+        feed->failures += (call->status != TENURE_E_CLOSED || feed->refused) && feed->failures < 8;
         if (!store->base.base.closing)
             tn_rows_feed_lost(&store->base);
     }
@@ -437,6 +467,7 @@ static void start_feed(struct kube_store *store)
     const char *name = NULL;
     size_t count = tn_rows_watched(&store->base, &name);
     char query[512], selector[TN_KUBE_NAME] = "";
+    struct tn_text text;
 
     if (feed->running || count == 0 || store->base.base.closing)
         return;
@@ -445,14 +476,20 @@ static void start_feed(struct kube_store *store)
     if (strcmp(selector, feed->selector) != 0)
         feed->version[0] = '\0';
     memcpy(feed->selector, selector, sizeof selector);
-    (void)snprintf(query, sizeof query,
-                   "watch=1&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s%s%s",
-                   WATCH_SECONDS, feed->version,
-                   count == 1 ? "&fieldSelector=metadata.name%3D" : "", selector);
+    feed->listing = feed->version[0] == '\0';
+    feed->refused = false;
+    tn_text_init(&text, query, sizeof query);
+    if (feed->listing)
+        tn_text_addf(&text, "limit=%d&" CALL_QUERY, PAGE);
+    else
+        tn_text_addf(&text, "watch=1&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
+                     WATCH_SECONDS, feed->version);
+    if (count == 1)
+        tn_text_addf(&text, "&fieldSelector=metadata.name%%3D%s", selector);
     *call = (struct tn_kube_call) { .method = "GET", .done = feed_done, .arg = store };
-    call->web.timeout = TN_SEC(WATCH_SECONDS + 30);
+    call->web.timeout = feed->listing ? CALL_TIME : TN_SEC(WATCH_SECONDS + 30);
     call->web.body_max = BODY_MAX;
-    call->web.data = feed_data;
+    call->web.data = feed->listing ? NULL : feed_data;
     unsigned wait = feed->failures == 0 ? 0 : 1U << (feed->failures - 1);
     call->not_before = now_of(store) + TN_SEC(wait < BACKOFF_MAX ? wait : BACKOFF_MAX);
     set_path(call, store, "", query);
@@ -544,7 +581,7 @@ static int kube_open(const struct tn_store_ops *ops, const struct tn_store_open 
 const struct tn_store_ops tn_kubernetes_store_ops = {
     .scheme = "kubernetes",
     .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_BOUND,
-    .ttl_min = TN_SEC(1),
+    .ttl_min = TN_SEC(3), /* So that renewals are a second apart: client-go sees no less. */
     .ttl_max = TN_SEC(86400),
     .open = kube_open,
     TN_ROWS_OPS,
