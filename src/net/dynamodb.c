@@ -260,7 +260,7 @@ static void explain(struct tn_dynamo_call *call, enum dynamo_advice advice, cons
     if (advice == NO_TABLE) {
         tn_text_add(&text, "there is no ");
         tn_dynamo_where(dynamo, &text);
-        tn_text_add(&text, "; make it as docs/dynamodb.md says, or mend ?region=");
+        tn_text_add(&text, "; make it as docs/stores/dynamodb.md says, or mend ?region=");
     } else if (advice == NOT_PERMITTED) {
         add_action(&text, call, message);
         tn_text_add(&text, " is not permitted on ");

@@ -61,7 +61,7 @@ done
 t_run "$tenure" fence show --at "$store" --json
 t_prints '{"resource":"orders","token":18446744073709551615}'
 t_run "$tenure" fence raise --at "$store" app 7
-# What docs/dynamodb.md tells an application to write: the fence's item is checked in the same
+# What docs/stores/dynamodb.md tells an application to write: the fence's item is checked in the same
 # transaction; and the item that carries its own token.
 guarded() {
     ask "$port" TransactWriteItems '{"TransactItems":[

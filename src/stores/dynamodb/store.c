@@ -455,5 +455,5 @@ const struct tn_store_ops tn_dynamodb_store_ops = {
     TN_ROWS_OPS,
     .class_why = "DynamoDB acknowledges a write once a majority of its replicas has it",
     .clock_why = "no clock of the server is used",
-    .restored = "raise tenureToken of its counter item to % (docs/dynamodb.md)",
+    .restored = "raise tenureToken of its counter item to % (docs/stores/dynamodb.md)",
 };
