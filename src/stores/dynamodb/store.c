@@ -422,6 +422,10 @@ static void ignore_closed(void *arg)
     (void)arg;
 }
 
+static const struct tn_rows_engine dynamodb_engine = {
+    .get = get, .put = put, .list = list_names, .shut = shut
+};
+
 static int open_table(const struct tn_store_ops *ops, const struct tn_store_open *how,
                       struct tn_store **ret_store, struct tn_text *reterr)
 {
@@ -431,16 +435,15 @@ static int open_table(const struct tn_store_ops *ops, const struct tn_store_open
     int rc = tn_dynamo_open(how->loop, how->rest, &poll, &dynamo, reterr);
     if (rc < 0)
         return rc;
-    struct dynamodb *store = tn_rows_open(sizeof *store, ops, NULL, how, reterr);
+    struct dynamodb *store = tn_rows_open(sizeof *store, ops, &dynamodb_engine, how, reterr);
     if (store == NULL) {
         tn_dynamo_close(dynamo, ignore_closed, NULL);
         return TENURE_E_NOMEM;
     }
     store->dynamo = dynamo;
     store->poll_every = poll;
-    store->engine = (struct tn_rows_engine) {
-        .get = get, .put = put, .list = list_names, .shut = shut, .poll_every = poll
-    };
+    store->engine = dynamodb_engine;
+    store->engine.poll_every = poll;
     store->base.engine = &store->engine;
     *ret_store = &store->base.base;
     return 0;
