@@ -13,6 +13,9 @@
 #include "core/plan.h"
 #include "runtime/random.h"
 
+/* Of stores that were opened without one. */
+#define PATIENCE TN_SEC(5)
+
 /* --- The store ------------------------------------------------------------------------------ */
 
 void *tn_store_new(size_t size, const struct tn_store_ops *ops, const struct tn_store_open *how,
@@ -36,6 +39,8 @@ void *tn_store_new(size_t size, const struct tn_store_ops *ops, const struct tn_
     store->how = *how;
     store->how.url = NULL;
     store->how.rest = NULL;
+    if (how->patience <= 0)
+        store->how.patience = PATIENCE;
     return store;
 }
 
@@ -272,8 +277,10 @@ void tn_store_submit(struct tn_store *store, struct tn_store_req *req)
         tn_req_refuse(store, req, TENURE_E_CLOSED, "the store is closed");
     else if (fault != NULL)
         tn_req_refuse(store, req, TENURE_E_INVALID, fault);
-    else
+    else {
+        req->give_up_at = tn_clock_now(store->how.clock) + store->how.patience;
         store->ops->submit(store, req);
+    }
 }
 
 bool tn_op_is_named(const struct tn_op *op)

@@ -18,7 +18,6 @@
 #include "stores/plugin/private.h"
 
 #define LOOK_EVERY_MS 200
-#define PATIENCE TN_SEC(5)
 
 /* The two enums have the same order. */
 _Static_assert(TN_OP_REVOKE - TN_OP_OPEN == TENURE_STORE_REVOKE - TENURE_STORE_OPEN &&
@@ -460,8 +459,6 @@ static struct plugin_store *store_new(const struct plugin *plugin, const struct 
     if (store == NULL)
         return NULL;
     store->plugin = plugin;
-    if (how->patience <= 0)
-        store->base.how.patience = PATIENCE;
     tn_list_init(&store->inbox);
     tn_list_init(&store->outbox);
     tn_list_init(&store->pending);

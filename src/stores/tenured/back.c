@@ -6,140 +6,85 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/sha256.h"
 #include "stores/tenured/private.h"
 
-/* --- Sessions --------------------------------------------------------------------------------- */
-
-struct tn_tenured_session *tn_tenured_find_session(struct tn_tenured *store,
-                                                   const struct tn_secret *secret)
-{
-    struct tn_tenured_session *session = store->sessions;
-
-    while (session != NULL && !tn_secret_equal(&session->secret, secret))
-        session = session->next;
-    return session;
-}
+/* --- Sessions and places ---------------------------------------------------------------------- */
 
 void tn_tenured_keep_session(struct tn_tenured *store, const struct tn_op *op, tenure_ns ttl)
 {
-    struct tn_tenured_session *session = tn_tenured_find_session(store, &op->session);
+    struct tn_tenured_session *session =
+        (struct tn_tenured_session *)tn_store_session_keep(&store->base, &op->session);
 
-    if (session == NULL) {
-        session = calloc(1, sizeof *session);
-        if (session == NULL)
-            return;
-        session->secret = op->session;
-        session->next = store->sessions;
-        store->sessions = session;
-    }
+    if (session == NULL)
+        return;
     session->ttl = ttl;
     session->label_len = op->label_len;
-    memcpy(session->label, op->label, op->label_len);
+    if (op->label_len > 0)
+        memcpy(session->label, op->label, op->label_len);
 }
 
-static void forget_places_of(struct tn_tenured *store, struct tn_tenured_name *name,
-                             const struct tn_secret *session)
+/* All places of @session. */
+static void forget_places(struct tn_tenured *store, struct tn_tenured_name *name,
+                          const struct tn_secret *session)
 {
     struct tn_tenured_place **at = &name->places;
 
+    name->base.uses++;
     while (*at != NULL) {
         struct tn_tenured_place *place = *at;
-        if (session != NULL && !tn_secret_equal(&place->session, session)) {
+        if (!tn_secret_equal(&place->session, session)) {
             at = &place->next;
             continue;
         }
         *at = place->next;
         free(place);
+        tn_store_name_drop(&store->base, &name->base);
     }
-    tn_tenured_free_if_idle(store, name);
-}
-
-static void forget_all_places(struct tn_tenured *store, const struct tn_secret *session)
-{
-    for (size_t i = 0; i < TN_TENURED_BUCKETS; i++) {
-        for (struct tn_tenured_name *name = store->names[i], *next; name != NULL; name = next) {
-            next = name->next;
-            forget_places_of(store, name, session);
-        }
-    }
+    tn_store_name_drop(&store->base, &name->base);
 }
 
 void tn_tenured_forget_session(struct tn_tenured *store, const struct tn_secret *secret)
 {
-    struct tn_tenured_session **at = &store->sessions;
+    struct tn_store_session *session = tn_store_session_find(&store->base, secret);
+    struct tn_store_name *name = tn_store_name_next(&store->base, NULL);
 
-    while (*at != NULL && !tn_secret_equal(&(*at)->secret, secret))
-        at = &(*at)->next;
-    if (*at == NULL)
+    if (session == NULL)
         return;
-    struct tn_tenured_session *session = *at;
-    *at = session->next;
-    free(session);
-    forget_all_places(store, secret);
-}
-
-/* --- Names ------------------------------------------------------------------------------------ */
-
-struct tn_tenured_name *tn_tenured_find_name(struct tn_tenured *store, const char *name,
-                                             uint32_t len, bool make)
-{
-    size_t bucket = tn_hash(store->hash_key, name, len) % TN_TENURED_BUCKETS;
-    struct tn_tenured_name *found = store->names[bucket];
-
-    while (found != NULL && (strlen(found->name) != len || memcmp(found->name, name, len) != 0))
-        found = found->next;
-    if (found != NULL || !make || len > TN_NAME_MAX)
-        return found;
-    found = calloc(1, sizeof *found);
-    if (found == NULL)
-        return NULL;
-    memcpy(found->name, name, len);
-    found->next = store->names[bucket];
-    store->names[bucket] = found;
-    return found;
-}
-
-void tn_tenured_free_if_idle(struct tn_tenured *store, struct tn_tenured_name *name)
-{
-    if (name->watchers > 0 || name->asks > 0 || name->places != NULL)
-        return;
-    size_t bucket = tn_hash(store->hash_key, name->name, strlen(name->name)) % TN_TENURED_BUCKETS;
-    struct tn_tenured_name **at = &store->names[bucket];
-    while (*at != name)
-        at = &(*at)->next;
-    *at = name->next;
-    free(name);
-}
-
-void tn_tenured_free_all(struct tn_tenured *store)
-{
-    while (store->sessions != NULL) {
-        struct tn_tenured_session *session = store->sessions;
-        store->sessions = session->next;
-        free(session);
+    for (struct tn_store_name *next; name != NULL; name = next) {
+        next = tn_store_name_next(&store->base, name);
+        forget_places(store, (struct tn_tenured_name *)name, secret);
     }
-    for (size_t i = 0; i < TN_TENURED_BUCKETS; i++)
-        for (struct tn_tenured_name *name = store->names[i]; name != NULL; name = name->next)
-            name->watchers = 0;
-    forget_all_places(store, NULL);
+    tn_store_session_drop(&store->base, session);
 }
 
+void tn_tenured_free_places(struct tn_tenured *store)
+{
+    struct tn_store_name *name = NULL;
+
+    while ((name = tn_store_name_next(&store->base, name)) != NULL) {
+        struct tn_tenured_place *place = ((struct tn_tenured_name *)name)->places;
+        for (struct tn_tenured_place *next; place != NULL; place = next) {
+            next = place->next;
+            free(place);
+        }
+    }
+}
+
+/* Without memory it waits all the same; after a lost connection the candidate's poll asks. */
 void tn_tenured_keep_place(struct tn_tenured *store, const struct tn_op *op)
 {
-    struct tn_tenured_name *name = tn_tenured_find_name(store, op->name, op->name_len, true);
+    struct tn_tenured_name *name =
+        (struct tn_tenured_name *)tn_store_name_use(&store->base, op->name, op->name_len);
     struct tn_tenured_place *place = name != NULL ? calloc(1, sizeof *place) : NULL;
 
-    if (place == NULL)
-        return; /* It waits all the same; after a lost connection the candidate's poll asks. */
-    tn_secret_hash(&op->term, 't', &place->hash);
-    (void)tn_tenured_forget_place(store, op->name, op->name_len, &place->hash);
-    name = tn_tenured_find_name(store, op->name, op->name_len, true);
-    if (name == NULL) {
-        free(place);
+    if (place == NULL) {
+        if (name != NULL)
+            tn_store_name_drop(&store->base, &name->base);
         return;
     }
+    tn_secret_hash(&op->term, 't', &place->hash);
+    (void)tn_tenured_forget_place(store, op->name, op->name_len, &place->hash);
     place->session = op->session;
     place->term = op->term;
     place->next = name->places;
@@ -149,7 +94,8 @@ void tn_tenured_keep_place(struct tn_tenured *store, const struct tn_op *op)
 bool tn_tenured_forget_place(struct tn_tenured *store, const char *text, uint32_t len,
                              const struct tn_secret *hash)
 {
-    struct tn_tenured_name *name = tn_tenured_find_name(store, text, len, false);
+    struct tn_tenured_name *name =
+        (struct tn_tenured_name *)tn_store_name_find(&store->base, text, len);
 
     for (struct tn_tenured_place **at = name != NULL ? &name->places : NULL;
          at != NULL && *at != NULL; at = &(*at)->next) {
@@ -158,7 +104,7 @@ bool tn_tenured_forget_place(struct tn_tenured *store, const char *text, uint32_
             continue;
         *at = place->next;
         free(place);
-        tn_tenured_free_if_idle(store, name);
+        tn_store_name_drop(&store->base, &name->base);
         return true;
     }
     return false;
@@ -182,10 +128,10 @@ static void looked(struct tn_resp_call *call)
     if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
         tn_reply_lease(&reply, &lease);
         tn_tenured_note_token(store, lease.record.token);
-        if (!reply.bad && name->watchers > 0 && !store->base.closing)
-            store->base.how.host->changed(store->base.how.arg, name->name, &lease.record);
+        if (!reply.bad)
+            tn_store_changed(&store->base, &name->base, &lease.record);
     }
-    if (again && call->status == 0 && name->watchers > 0 && store->link.ready)
+    if (again && call->status == 0 && name->base.watchers > 0 && store->link.ready)
         look(store, name, false);
     tn_tenured_ask_free(ask);
 }
@@ -194,7 +140,7 @@ static void looked(struct tn_resp_call *call)
 static void look(struct tn_tenured *store, struct tn_tenured_name *name, bool greets)
 {
     const struct tn_resp_word words[] = { tn_resp_word_of("LEASE"), tn_resp_word_of("GET"),
-                                          tn_resp_word_of(name->name) };
+                                          tn_resp_word_of(name->base.text) };
 
     if (name->looking)
         name->again = true;
@@ -211,30 +157,21 @@ static void watch_done(struct tn_resp_call *call)
 static void say_watch(struct tn_tenured *store, struct tn_tenured_name *name, bool on, bool greets)
 {
     const struct tn_resp_word words[] = { tn_resp_word_of(on ? "WATCH" : "UNWATCH"),
-                                          tn_resp_word_of(name->name) };
+                                          tn_resp_word_of(name->base.text) };
 
     (void)tn_tenured_ask(store, name, watch_done, 1, greets, words, 2);
 }
 
-int tn_tenured_watch(struct tn_store *base, const char *text, bool on)
+/* Without a connection, the next one begins with it. */
+int tn_tenured_watched(struct tn_store *base, struct tn_store_name *watched, bool on)
 {
     struct tn_tenured *store = (struct tn_tenured *)base;
-    struct tn_tenured_name *name = tn_tenured_find_name(store, text, (uint32_t)strlen(text), on);
+    struct tn_tenured_name *name = (struct tn_tenured_name *)watched;
 
-    if (name == NULL)
-        return on ? TENURE_E_NOMEM : 0;
-    if (on) {
-        name->watchers++;
-    } else {
-        TN_ASSERT(name->watchers > 0);
-        name->watchers--;
-    }
-    /* Without a connection, the next one begins with it. */
-    if (store->link.ready && name->watchers == (on ? 1 : 0))
+    if (store->link.ready)
         say_watch(store, name, on, false);
     if (store->link.ready && on)
         look(store, name, false);
-    tn_tenured_free_if_idle(store, name);
     return 0;
 }
 
@@ -264,7 +201,7 @@ static void attach(struct tn_tenured *store, const struct tn_tenured_session *se
     struct tn_text text;
     bool bind = store->base.how.bind == TN_BIND_OWN && store->url.local && !store->unbindable;
 
-    tn_secret_text(&session->secret, secret);
+    tn_secret_text(&session->base.secret, secret);
     tn_text_init(&text, saw, sizeof saw);
     tn_text_addf(&text, "%llu", (unsigned long long)store->saw);
     const struct tn_resp_word words[] = { tn_resp_word_of("SESSION"), tn_resp_word_of("ATTACH"),
@@ -273,7 +210,7 @@ static void attach(struct tn_tenured *store, const struct tn_tenured_session *se
     struct tn_tenured_ask *ask =
         tn_tenured_ask(store, NULL, attached, 0, true, words, bind ? 6 : 5);
     if (ask != NULL)
-        ask->session = session->secret;
+        ask->session = session->base.secret;
 }
 
 /* The answer of a term that asked for its place again. */
@@ -297,11 +234,12 @@ static void queued_again(struct tn_resp_call *call)
     struct tn_resp_value word = tn_reply_next(&reply);
     if (tn_resp_begins(&word, "queued"))
         goto out;
-    bool waited = tn_tenured_forget_place(store, name->name, (uint32_t)strlen(name->name), &hash);
-    if (waited && tn_resp_begins(&word, "granted") && !store->base.closing) {
+    bool waited =
+        tn_tenured_forget_place(store, name->base.text, (uint32_t)strlen(name->base.text), &hash);
+    if (waited && tn_resp_begins(&word, "granted")) {
         uint64_t token = tn_reply_u64(&reply);
         tn_tenured_note_token(store, token);
-        store->base.how.host->granted(store->base.how.arg, name->name, &hash, token);
+        tn_store_granted(&store->base, name->base.text, &hash, token);
     }
 out:
     tn_tenured_ask_free(ask);
@@ -311,7 +249,7 @@ static void begin_name(struct tn_tenured *store, struct tn_tenured_name *name)
 {
     for (struct tn_tenured_place *place = name->places; place != NULL; place = place->next)
         (void)tn_tenured_queue(store, name, place, queued_again);
-    if (name->watchers > 0) {
+    if (name->base.watchers > 0) {
         say_watch(store, name, true, true);
         look(store, name, true);
     }
@@ -341,17 +279,17 @@ static bool is_tenured(struct tn_tenured *store, const struct tn_resp_call *hell
 static void came_up(void *arg)
 {
     struct tn_tenured *store = arg;
+    const struct tn_store_session *session = NULL;
+    struct tn_store_name *name = NULL;
 
     if (!is_tenured(store, &store->link.hello)) {
         tn_resp_link_refuse(&store->link, TENURE_E_UNAVAILABLE, "this server is no tenured");
         return;
     }
-    for (struct tn_tenured_session *session = store->sessions; session != NULL;
-         session = session->next)
-        attach(store, session);
-    for (size_t i = 0; i < TN_TENURED_BUCKETS; i++)
-        for (struct tn_tenured_name *name = store->names[i]; name != NULL; name = name->next)
-            begin_name(store, name);
+    while ((session = tn_store_session_next(&store->base, session)) != NULL)
+        attach(store, (const struct tn_tenured_session *)session);
+    while ((name = tn_store_name_next(&store->base, name)) != NULL)
+        begin_name(store, (struct tn_tenured_name *)name);
     tn_resp_link_ready(&store->link);
 }
 
@@ -374,7 +312,7 @@ static void hear_granted(struct tn_tenured *store, struct tn_reply *reply)
         return;
     tn_tenured_note_token(store, token);
     (void)tn_tenured_forget_place(store, name, len, &hash);
-    store->base.how.host->granted(store->base.how.arg, name, &hash, token);
+    tn_store_granted(&store->base, name, &hash, token);
 }
 
 static void hear_revoked(struct tn_tenured *store, struct tn_reply *reply)
@@ -384,7 +322,7 @@ static void hear_revoked(struct tn_tenured *store, struct tn_reply *reply)
     (void)tn_reply_text(reply, name, sizeof name);
     uint64_t token = tn_reply_u64(reply);
     if (!reply->bad)
-        store->base.how.host->revoked(store->base.how.arg, name, token);
+        tn_store_revoked(&store->base, name, token);
 }
 
 static void pushed(void *arg, const char *frame, size_t len)
@@ -403,9 +341,9 @@ static void pushed(void *arg, const char *frame, size_t len)
     } else if (tn_resp_begins(&kind, "message")) {
         char text[TN_NAME_MAX + 1];
         uint32_t text_len = tn_reply_text(&reply, text, sizeof text);
-        struct tn_tenured_name *name = tn_tenured_find_name(store, text, text_len, false);
+        struct tn_store_name *name = tn_store_name_find(&store->base, text, text_len);
         if (!reply.bad && name != NULL && name->watchers > 0)
-            look(store, name, false);
+            look(store, (struct tn_tenured_name *)name, false);
     }
 }
 

@@ -15,16 +15,15 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-#include "base/hash.h"
 #include "runtime/resp_link.h"
 #include "runtime/store_frame.h"
 #include "stores/tenured/tenured.h"
 
-enum { TN_TENURED_BUCKETS = 4096, TN_TENURED_WORDS = 16 };
+enum { TN_TENURED_WORDS = 16 };
 
+/* One that the daemon has opened for us. */
 struct tn_tenured_session {
-    struct tn_tenured_session *next;
-    struct tn_secret secret;
+    struct tn_store_session base; /* First. */
     tenure_ns ttl;
     uint32_t label_len;
     char label[TN_LABEL_MAX];
@@ -39,13 +38,10 @@ struct tn_tenured_place {
 
 /* A name that is watched or waited for. */
 struct tn_tenured_name {
-    struct tn_tenured_name *next;
+    struct tn_store_name base; /* First. Each place, and each command under way, uses it. */
     struct tn_tenured_place *places;
-    unsigned watchers;
-    unsigned asks; /* Under way, and pointing here. */
-    bool looking;  /* Its record is asked for, */
-    bool again;    /* and must be asked for again. */
-    char name[TN_NAME_MAX + 1];
+    bool looking; /* Its record is asked for, */
+    bool again;   /* and must be asked for again. */
 };
 
 struct tn_tenured_url {
@@ -58,17 +54,11 @@ struct tn_tenured {
     struct tn_resp_link link;
     struct tn_tenured_url url;
     struct tn_tls_context *tls;
-    struct tn_hash_key hash_key;
     struct tn_secret nobody; /* Stands for a secret that is none. */
-    struct tn_tenured_session *sessions;
-    struct tn_tenured_name *names[TN_TENURED_BUCKETS];
-    uint64_t saw;              /* The highest token that this daemon ever told. */
-    uint64_t tag;              /* Of the last command. Begins at random. */
-    char version[32];          /* Of the daemon; empty: not known yet. */
-    _Atomic bool unbindable;   /* The daemon cannot watch this process. */
-    struct tn_req_list failed; /* Ended already; told as soon as the loop comes. */
-    uv_idle_t turn;
-    bool link_closed, turn_closed;
+    uint64_t saw;            /* The highest token that this daemon ever told. */
+    uint64_t tag;            /* Of the last command. Begins at random. */
+    char version[32];        /* Of the daemon; empty: not known yet. */
+    _Atomic bool unbindable; /* The daemon cannot watch this process. */
 };
 
 /* One command under way. */
@@ -138,23 +128,19 @@ struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenu
 
 extern const struct tn_resp_host tn_tenured_link_host;
 
-struct tn_tenured_session *tn_tenured_find_session(struct tn_tenured *store,
-                                                   const struct tn_secret *secret);
 /* The daemon has it; without memory it will not be attached again, and its renewals go on. */
 void tn_tenured_keep_session(struct tn_tenured *store, const struct tn_op *op, tenure_ns ttl);
 /* It is over, and so are its places. */
 void tn_tenured_forget_session(struct tn_tenured *store, const struct tn_secret *secret);
 
-struct tn_tenured_name *tn_tenured_find_name(struct tn_tenured *store, const char *name,
-                                             uint32_t len, bool make);
-void tn_tenured_free_if_idle(struct tn_tenured *store, struct tn_tenured_name *name);
-void tn_tenured_free_all(struct tn_tenured *store);
+/* What the frame does not free. */
+void tn_tenured_free_places(struct tn_tenured *store);
 
 /* The term waits, or waits no more. Returns whether it did. */
 void tn_tenured_keep_place(struct tn_tenured *store, const struct tn_op *op);
 bool tn_tenured_forget_place(struct tn_tenured *store, const char *name, uint32_t len,
                              const struct tn_secret *hash);
 
-int tn_tenured_watch(struct tn_store *store, const char *name, bool on);
+int tn_tenured_watched(struct tn_store *base, struct tn_store_name *name, bool on);
 
 #endif

@@ -103,7 +103,7 @@ static void add_acquire(struct command *command, const struct tn_tenured *store,
         add(command, "QUEUE");
 }
 
-static bool make_command(struct command *command, const struct tn_tenured *store,
+static void make_command(struct command *command, const struct tn_tenured *store,
                          const struct tn_op *op)
 {
     switch (op->kind) {
@@ -111,10 +111,10 @@ static bool make_command(struct command *command, const struct tn_tenured *store
     case TN_OP_RENEW:
     case TN_OP_CLOSE:
         add_session_words(command, store, op);
-        return true;
+        return;
     case TN_OP_ACQUIRE:
         add_acquire(command, store, &op->session, &op->term, op->name, op->name_len, op->wait);
-        return true;
+        return;
     case TN_OP_RELEASE:
         add(command, "LEASE");
         add(command, "RELEASE");
@@ -122,23 +122,23 @@ static bool make_command(struct command *command, const struct tn_tenured *store
         add_secret(command, store, &op->term);
         add_bytes(command, op->name, op->name_len);
         add_number(command, op->token);
-        return true;
+        return;
     case TN_OP_READ:
         add(command, "LEASE");
         add(command, "GET");
         add_bytes(command, op->name, op->name_len);
-        return true;
+        return;
     case TN_OP_REVOKE:
         add(command, "REVOKE");
         add_bytes(command, op->name, op->name_len);
         if (op->token != 0)
             add_number(command, op->token);
-        return true;
+        return;
     case TN_OP_RAISE:
     case TN_OP_TICK:
-        return false;
+        break;
     }
-    return false;
+    TN_ASSERT(!"an operation that the frame lets through");
 }
 
 /* --- Asking ----------------------------------------------------------------------------------- */
@@ -179,16 +179,14 @@ struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenure
     }
     ask->name = name;
     if (name != NULL)
-        name->asks++;
+        name->base.uses++;
     return ask;
 }
 
 void tn_tenured_ask_free(struct tn_tenured_ask *ask)
 {
-    if (ask->name != NULL) {
-        ask->name->asks--;
-        tn_tenured_free_if_idle(ask->store, ask->name);
-    }
+    if (ask->name != NULL)
+        tn_store_name_drop(&ask->store->base, &ask->name->base);
     free(ask);
 }
 
@@ -198,8 +196,8 @@ struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenu
 {
     struct command command = { .count = 0 };
 
-    add_acquire(&command, store, &place->session, &place->term, name->name,
-                (uint32_t)strlen(name->name), true);
+    add_acquire(&command, store, &place->session, &place->term, name->base.text,
+                (uint32_t)strlen(name->base.text), true);
     struct tn_tenured_ask *ask =
         tn_tenured_ask(store, name, done, 0, true, command.words, command.count);
     if (ask != NULL) {
@@ -310,20 +308,22 @@ static void take_renew(struct tn_tenured *store, struct tn_store_req *req, struc
     for (uint32_t left = tn_reply_list(reply); left >= 2 && !reply->bad; left -= 2) {
         (void)tn_reply_text(reply, name, sizeof name);
         uint64_t token = tn_reply_u64(reply);
-        if (!reply->bad && !store->base.closing)
-            store->base.how.host->revoked(store->base.how.arg, name, token);
+        if (!reply->bad)
+            tn_store_revoked(&store->base, name, token);
     }
 }
 
 static void take_grant(struct tn_tenured *store, struct tn_store_req *req, uint64_t token)
 {
-    const struct tn_tenured_session *session = tn_tenured_find_session(store, &req->op.session);
+    const struct tn_tenured_session *session =
+        (struct tn_tenured_session *)tn_store_session_find(&store->base, &req->op.session);
     struct tn_store_record *record = &req->record;
 
     req->answer = TN_ANSWER_GRANTED;
     record->held = true;
     record->token = token;
-    tn_secret_hash(&req->op.term, 't', &record->term);
+    tn_req_hash(req);
+    record->term = req->term_hash;
     (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &record->term);
     if (session == NULL)
         return;
@@ -358,8 +358,9 @@ static bool ask_holder(struct tn_tenured *store, struct tn_store_req *req)
     struct command command = { .count = 0 };
     struct tn_op read = { .kind = TN_OP_READ, .name = req->op.name, .name_len = req->op.name_len };
 
-    if (store->base.closing || !make_command(&command, store, &read))
+    if (store->base.closing)
         return false;
+    make_command(&command, store, &read);
     struct tn_tenured_ask *ask =
         tn_tenured_ask(store, NULL, read_holder, 0, false, command.words, command.count);
     if (ask == NULL)
@@ -465,49 +466,18 @@ static void replied(struct tn_resp_call *call)
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static void take_turn(uv_idle_t *turn);
-
-/* Never from within submit. */
-static void end_later(struct tn_tenured *store, struct tn_store_req *req, int status)
-{
-    tn_req_fail(req, status, NULL);
-    tn_req_add(&store->failed, req);
-    (void)uv_idle_start(&store->turn, take_turn);
-}
-
-static bool is_malformed(const struct tn_op *op)
-{
-    if (tn_op_is_named(op))
-        return tn_name_check(op->name, op->name_len, NULL) != 0;
-    return op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX;
-}
-
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_tenured *store = (struct tn_tenured *)base;
     struct command command = { .count = 0 };
-    struct tn_secret hash;
+    struct tn_tenured_ask *ask = calloc(1, sizeof *ask);
 
-    tn_req_init(req);
-    req->give_up_at = tn_clock_now(base->how.clock) + base->how.patience;
-    if (store->base.closing) {
-        end_later(store, req, TENURE_E_CLOSED);
-        return;
-    }
-    if (is_malformed(&req->op)) {
-        end_later(store, req, TENURE_E_INVALID);
-        return;
-    }
-    if (!make_command(&command, store, &req->op)) {
-        end_later(store, req, TENURE_E_UNSUPPORTED);
-        return;
-    }
+    make_command(&command, store, &req->op);
     /* It is not wanted any more; a new connection must not ask for it again. */
     if (req->op.kind == TN_OP_RELEASE) {
-        tn_secret_hash(&req->op.term, 't', &hash);
-        (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &hash);
+        tn_req_hash(req);
+        (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &req->term_hash);
     }
-    struct tn_tenured_ask *ask = calloc(1, sizeof *ask);
     if (ask != NULL) {
         ask->store = store;
         ask->req = req;
@@ -516,7 +486,7 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
     }
     if (ask == NULL || send_tagged(store, ask, false, command.words, command.count) < 0) {
         free(ask);
-        end_later(store, req, TENURE_E_NOMEM);
+        tn_req_refuse(base, req, TENURE_E_NOMEM, "out of memory");
     }
 }
 
@@ -525,41 +495,25 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
 struct listing {
     struct tn_resp_call call; /* First. */
     struct tn_tenured *store;
-    tn_store_listed *done;
-    void *arg;
-    struct tn_store_lease *leases;
-    size_t count, size;
-    char prefix[TN_NAME_MAX + 1];
+    struct tn_store_query *query;
 };
 
 static void end_listing(struct listing *listing, int status, const char *error)
 {
-    struct tn_store_lease *leases = listing->leases;
-
-    if (status != 0) {
-        free(leases);
-        leases = NULL;
-        listing->count = 0;
-    }
-    tn_store_sort(leases, listing->count);
-    listing->done(listing->arg, status, leases, listing->count, error);
+    tn_query_done(listing->query, status, error);
     free(listing);
 }
 
-static bool add_page(struct listing *listing, struct tn_reply *reply)
+static void add_page(struct listing *listing, struct tn_reply *reply)
 {
+    struct tn_store_lease *lease;
+
     for (uint32_t left = tn_reply_list(reply); left > 0 && !reply->bad; left--) {
-        if (listing->count == listing->size) {
-            size_t size = listing->size * 2 + 64;
-            struct tn_store_lease *larger = realloc(listing->leases, size * sizeof *larger);
-            if (larger == NULL)
-                return false;
-            listing->leases = larger;
-            listing->size = size;
-        }
-        tn_reply_lease(reply, &listing->leases[listing->count++]);
+        lease = tn_query_add_lease(listing->query);
+        if (lease == NULL)
+            return;
+        tn_reply_lease(reply, lease);
     }
-    return true;
 }
 
 static void ask_page(struct listing *listing, uint64_t cursor);
@@ -581,12 +535,10 @@ static void page_done(struct tn_resp_call *call)
     }
     (void)tn_reply_list(&reply);
     uint64_t cursor = tn_reply_u64(&reply);
-    bool room = add_page(listing, &reply);
-    if (!room)
-        end_listing(listing, TENURE_E_NOMEM, tenure_strerror(TENURE_E_NOMEM));
-    else if (reply.bad)
+    add_page(listing, &reply);
+    if (reply.bad)
         end_listing(listing, TENURE_E_UNSUPPORTED, "tenured: a list that cannot be read");
-    else if (cursor == 0)
+    else if (cursor == 0 || listing->query->no_memory)
         end_listing(listing, 0, NULL);
     else
         ask_page(listing, cursor);
@@ -602,70 +554,49 @@ static void ask_page(struct listing *listing, uint64_t cursor)
     add_number(&command, cursor);
     add(&command, "COUNT");
     add(&command, "1000");
-    if (listing->prefix[0] != '\0') {
+    if (listing->query->prefix[0] != '\0') {
         add(&command, "PREFIX");
-        add(&command, listing->prefix);
+        add(&command, listing->query->prefix);
     }
     listing->call = (struct tn_resp_call) { .done = page_done };
     listing->call.give_up_at = tn_clock_now(store->base.how.clock) + store->base.how.patience;
-    if (store->base.closing)
-        end_listing(listing, TENURE_E_CLOSED, tenure_strerror(TENURE_E_CLOSED));
-    else if (tn_resp_link_send(&store->link, &listing->call, command.words, command.count) < 0)
-        end_listing(listing, TENURE_E_NOMEM, tenure_strerror(TENURE_E_NOMEM));
+    if (store->base.closing) {
+        end_listing(listing, TENURE_E_CLOSED, NULL);
+    } else if (tn_resp_link_send(&store->link, &listing->call, command.words, command.count) < 0) {
+        tn_query_refuse(&store->base, listing->query, TENURE_E_NOMEM, "out of memory");
+        free(listing);
+    }
 }
 
-static void list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
+static void ask_list(struct tn_store *base, struct tn_store_query *query)
 {
     struct listing *listing = calloc(1, sizeof *listing);
 
     if (listing == NULL) {
-        done(arg, TENURE_E_NOMEM, NULL, 0, tenure_strerror(TENURE_E_NOMEM));
+        tn_query_refuse(base, query, TENURE_E_NOMEM, "out of memory");
         return;
     }
     listing->store = (struct tn_tenured *)base;
-    listing->done = done;
-    listing->arg = arg;
-    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix != NULL ? prefix : "");
+    listing->query = query;
     ask_page(listing, 0);
 }
 
 /* --- Life and death --------------------------------------------------------------------------- */
 
-static void turn_closed(uv_handle_t *handle)
+static void free_rest(struct tn_store *base)
 {
-    struct tn_tenured *store = handle->data;
-
-    tn_tenured_free_all(store);
-    tn_tls_context_free(store->tls);
-    tn_store_gone(&store->base);
+    tn_tenured_free_places((struct tn_tenured *)base);
+    tn_tls_context_free(((struct tn_tenured *)base)->tls);
 }
 
 static void link_closed(void *arg)
 {
-    struct tn_tenured *store = arg;
-
-    store->link_closed = true;
-    (void)uv_idle_start(&store->turn, take_turn);
+    tn_store_end(arg);
 }
 
-static void take_turn(uv_idle_t *turn)
+static void shut(struct tn_store *base)
 {
-    struct tn_tenured *store = turn->data;
-
-    (void)uv_idle_stop(turn);
-    tn_req_finish_all(&store->failed);
-    if (store->base.closing && !store->link.closing)
-        tn_resp_link_close(&store->link, link_closed);
-    else if (store->link_closed)
-        uv_close((uv_handle_t *)&store->turn, turn_closed);
-}
-
-static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
-{
-    struct tn_tenured *store = (struct tn_tenured *)base;
-
-    tn_store_close(base, closed, arg);
-    (void)uv_idle_start(&store->turn, take_turn);
+    tn_resp_link_close(&((struct tn_tenured *)base)->link, link_closed);
 }
 
 static bool binding(const struct tn_store *base, const struct tn_secret *session,
@@ -706,7 +637,6 @@ static int open_link(struct tn_tenured *store, struct tn_text *reterr)
     if (rc < 0)
         return rc;
     memcpy(&secret, store->base.seeds, sizeof secret);
-    memcpy(&store->hash_key, &secret, sizeof store->hash_key);
     tn_secret_hash(&secret, 'n', &store->nobody);
     memcpy(&store->tag, store->nobody.bytes, sizeof store->tag);
     store->tag >>= 2; /* A RESP integer, however many follow. */
@@ -732,17 +662,11 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
     if (store == NULL)
         return TENURE_E_NOMEM;
-    store->turn.data = store;
     int rc = tn_tenured_url_parse(&store->url, ops->scheme, how->rest, reterr);
     if (rc == 0)
         rc = open_link(store, reterr);
-    if (rc == 0 && uv_idle_init(how->loop, &store->turn) != 0)
-        rc = TENURE_E_UNAVAILABLE;
-    if (rc < 0) {
-        tn_tls_context_free(store->tls);
-        free(store);
-        return rc;
-    }
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc, NULL, reterr);
     tn_resp_link_start(&store->link);
     *ret_store = &store->base;
     return 0;
@@ -750,13 +674,16 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 #define WHY_STRICT "nothing is answered before it is on the disk of the one daemon"
 
-#define OPS(scheme_)                                                                       \
-    {                                                                                      \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .ttl_min = TN_SEC(1), \
-        .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,                \
-        .watch = tn_tenured_watch, .list = list, .close = close_store, .facts = facts,     \
-        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",           \
-        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",      \
+#define OPS(scheme_)                                                                             \
+    {                                                                                            \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .ttl_min = TN_SEC(1),       \
+        .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,                      \
+        .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close, .facts = facts, \
+        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",                 \
+        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",            \
+        .name_size = sizeof(struct tn_tenured_name),                                             \
+        .session_size = sizeof(struct tn_tenured_session), .watched = tn_tenured_watched,        \
+        .ask = ask_list, .shut = shut, .free = free_rest,                                        \
     }
 
 const struct tn_store_ops tn_unix_store_ops = OPS("unix");
