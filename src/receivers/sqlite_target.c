@@ -3,7 +3,7 @@
  * The file is the application's, or that of a Tenure store, so nothing about it is changed but the
  * fence's table. Two settings hold for this connection alone: synchronous=EXTRA, because a token
  * that was acknowledged must survive a power cut; and in a store's file the journal stays in place,
- * as the store itself has it (stores/sqlite_file.c takes a journal without its file as a sign).
+ * as the store itself has it (stores/sqlite/file.c takes a journal without its file as a sign).
  *
  * The file is never opened but by SQLite: closing a descriptor of ours would drop the locks that
  * this process has on it through other connections. */
@@ -24,7 +24,7 @@
 #include "runtime/sqlite_vfs.h"
 #include "tenure/fence_sqlite.h"
 
-#define STORE_APPLICATION 0x746e7572 /* "tnur", of stores/sqlite.c */
+#define STORE_APPLICATION 0x746e7572 /* "tnur", of stores/sqlite/lease.c */
 
 struct file {
     sqlite3 *db;

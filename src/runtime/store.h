@@ -141,7 +141,7 @@ struct tn_store_ops {
     tenure_ns slack; /* What the store may expire early by. */
     tenure_ns ttl_min, ttl_max;
     /* Opens at once or not at all; a server that cannot be reached yet is no error. Codes as in
-     * stores/sqlite.h. @ops is whose member this is: some engines have several schemes. */
+     * stores/sqlite/sqlite.h. @ops is whose member this is: some engines have several schemes. */
     int (*open)(const struct tn_store_ops *ops, const struct tn_store_open *how,
                 struct tn_store **ret_store, struct tn_text *reterr);
     /* Only tn_store_submit calls it: the request is checked and initialised. */

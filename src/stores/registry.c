@@ -11,7 +11,7 @@
 #include "stores/memory.h"
 #include "stores/plugin/plugin.h"
 #include "stores/redis/redis.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 #include "stores/tenured/tenured.h"
 #ifdef TENURE_CONSUL
 #include "stores/consul/consul.h"

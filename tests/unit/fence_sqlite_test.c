@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "receivers/target.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 #include "tenure/fence_sqlite.h"
 
 static char folder[64];

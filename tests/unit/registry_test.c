@@ -7,7 +7,7 @@
 #include "core/plan.h"
 #include "stores/memory.h"
 #include "stores/registry.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 static char line[500];
 

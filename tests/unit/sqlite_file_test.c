@@ -24,7 +24,7 @@
 
 #include "base/time.h"
 #include "runtime/sole_file.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 static char folder[64];
 static char path[96];

@@ -13,7 +13,7 @@
 #include "base/prng.h"
 #include "base/time.h"
 #include "core/lease_table.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 enum { CANDIDATES = 8, STEPS = 4000, TOKENS = STEPS + 1 };
 

@@ -13,7 +13,7 @@
 
 #include "base/time.h"
 #include "stores/registry.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 #define BOUND TN_SEC(15)
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 static char folder[64];
 static char path[128];

@@ -20,8 +20,8 @@
  *
  * Threads: one at a time per store; another thread opens its own. Not usable in a forked child.
  * Blocks for the disk, and while others are in a transaction up to the bound given to open. */
-#ifndef TN_STORES_SQLITE_H
-#define TN_STORES_SQLITE_H
+#ifndef TN_STORES_SQLITE_SQLITE_H
+#define TN_STORES_SQLITE_SQLITE_H
 
 #include <stdbool.h>
 #include <stddef.h>

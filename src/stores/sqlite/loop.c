@@ -1,9 +1,9 @@
-/* sqlite_loop.c - when the SQLite store takes its turns: at once, in some milliseconds, at an
+/* loop.c - when the SQLite store takes its turns: at once, in some milliseconds, at an
  * instant of the boot clock, or when the bell rings.
  *
  * libuv's timers serve the milliseconds only: they stand still in suspend. An idle handle, not a
  * timer of zero, makes a turn happen at once: the loop polls between two of them. */
-#include "stores/sqlite_loop.h"
+#include "stores/sqlite/loop.h"
 
 #include <stdlib.h>
 #include <string.h>

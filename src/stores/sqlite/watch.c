@@ -1,4 +1,4 @@
-/* sqlite_watch.c - the names that somebody watches through the SQLite store, and its listings.
+/* watch.c - the names that somebody watches through the SQLite store, and its listings.
  *
  * A watched name is read when the bell says that it changed, when its holder's time is over unless
  * that has renewed, and otherwise once in a while; each time with a random delay. */
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "stores/sqlite_loop.h"
+#include "stores/sqlite/loop.h"
 
 void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record)
 {

@@ -1,4 +1,4 @@
-/* sqlite_store.c - the embedded store on a loop: what is asked in one turn is one transaction.
+/* store.c - the embedded store on a loop: what is asked in one turn is one transaction.
  *
  *   submit --> queue --turn--> batch: begin, look, apply each, commit --> ring --> news, done
  *                 ^                     |
@@ -28,7 +28,7 @@
 
 #include "base/assert.h"
 #include "base/sha256.h"
-#include "stores/sqlite_loop.h"
+#include "stores/sqlite/loop.h"
 
 /* --- Requests ------------------------------------------------------------------------------- */
 

@@ -1,15 +1,15 @@
-/* sqlite.c - the rules of the lease table, on rows. sqlite.h has the contract.
+/* lease.c - the rules of the lease table, on rows. sqlite.h has the contract.
  *
  * Happy path: begin; the session is alive; the name is free; the counter gives the next token;
  * commit.
  * What can fail: SQLite, at any statement. Then the transaction is rolled back and nothing
- * happened; the functions below need not look (sqlite_private.h).
+ * happened; the functions below need not look (private.h).
  *
  * P1: `now` is read after the transaction has begun and a deadline is only ever compared with the
  * clock it came from, so a session never ends before its TTL has passed since its last renewal.
  * P2: tokens come from one row that nothing deletes; a name's own row may vanish.
  * P9: a file that contradicts itself grants nothing. */
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "base/sha256.h"
 #include "base/time.h"
 #include "core/plan.h"
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 /* Expired sessions that one operation clears away, besides the one it meets. */
 enum { REAP_MAX = 16 };

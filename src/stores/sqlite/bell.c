@@ -1,4 +1,4 @@
-/* sqlite_bell.c - how a waiter hears of its grant at once: a small file of slots beside the store.
+/* bell.c - how a waiter hears of its grant at once: a small file of slots beside the store.
  *
  * Watching the database itself would wake everybody with every renewal of anybody. So the bell is
  * changed only when a name's holder or a session's luck changed, after the commit, so that whoever
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 static const char magic[8] = "tnbell2";
 

@@ -1,4 +1,4 @@
-/* sqlite_file.c - which files are opened at all, and how a new one comes to be.
+/* file.c - which files are opened at all, and how a new one comes to be.
  *
  * Happy path: resolve the directory, check the file, open it. A file is judged before SQLite opens
  * it, because SQLite may change what it opens: it plays back journals. The judging reads through
@@ -24,7 +24,7 @@
 #include "runtime/random.h"
 #include "runtime/sole_file.h"
 #include "runtime/sqlite_vfs.h"
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 /* Between the path and a random number: a store in the making. */
 #define DRAFT "-new-"

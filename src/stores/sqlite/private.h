@@ -1,4 +1,4 @@
-/* sqlite_private.h - what the files of the SQLite store share: statements, errors, transactions.
+/* private.h - what the files of the SQLite store share: statements, errors, transactions.
  *
  * Errors are sticky within a transaction: after the first one every statement does nothing and
  * finds nothing, and the end of the transaction rolls back. So the rules read as rules. */
@@ -10,7 +10,7 @@
 
 #include "base/prng.h"
 #include "base/secret.h"
-#include "stores/sqlite.h"
+#include "stores/sqlite/sqlite.h"
 
 #define TN_SQLITE_APPLICATION 0x746e7572 /* "tnur" */
 #define TN_SQLITE_SCHEMA 3
@@ -61,7 +61,7 @@ enum tn_sql {
     TN_SQL_COUNT
 };
 
-/* The bell: a slot per few sessions, then a slot per few names; sqlite_bell.c. */
+/* The bell: a slot per few sessions, then a slot per few names; bell.c. */
 enum { TN_BELL_HALF = 512, TN_BELL_SLOTS = 2 * TN_BELL_HALF };
 
 struct tn_bell_page {

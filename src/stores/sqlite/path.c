@@ -1,4 +1,4 @@
-/* sqlite_path.c - from the URL of an embedded store to the path of its file.
+/* path.c - from the URL of an embedded store to the path of its file.
  *
  * sqlite:PATH, also as sqlite:///PATH; a host has no meaning. Without a path it is the user's own
  * store: tenure/tenure.db in XDG_STATE_HOME, else in .local/state at home. */
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 /* The state directory: XDG_STATE_HOME if it is absolute, as its specification demands, else
  * .local/state at home. Empty when there is no home. */

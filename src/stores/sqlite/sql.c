@@ -1,4 +1,4 @@
-/* sqlite_sql.c - the schema, the statements, and how SQLite's errors are told.
+/* sql.c - the schema, the statements, and how SQLite's errors are told.
  *
  * Every transaction is BEGIN IMMEDIATE: it has the right to write from its start, so it never has
  * to begin again, and what it read cannot change under it. Without a write there is no flush. */
@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "runtime/sole_file.h"
 #include "runtime/sqlite_vfs.h"
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 /* A lease is held when it has a session. What the last release gave back is kept beside it, so
  * that the release may be said again. A session has a deadline per clock that has looked at it:

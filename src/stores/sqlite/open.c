@@ -1,4 +1,4 @@
-/* sqlite_open.c - opening and closing a store: checked first, then configured, then checked again.
+/* open.c - opening and closing a store: checked first, then configured, then checked again.
  *
  * What can fail: everything that sqlite.h lists. A store that cannot be opened leaves the file as
  * it was; one that is created appears complete or not at all. */
@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "runtime/random.h"
 #include "runtime/sqlite_vfs.h"
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 /* The journal is a rollback journal that stays in place: the flush after its header was zeroed is
  * the commit. DELETE would need the directory to be flushed as well (EXTRA does that), TRUNCATE

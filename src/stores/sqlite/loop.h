@@ -1,6 +1,6 @@
-/* sqlite_loop.h - what the files of the SQLite store on a loop share.
+/* loop.h - what the files of the SQLite store on a loop share.
  *
- * sqlite_store.c has the transactions, sqlite_loop.c when they are run, sqlite_watch.c the names
+ * store.c has the transactions, loop.c when they are run, watch.c the names
  * that are watched and listed. */
 #ifndef TN_STORES_SQLITE_LOOP_H
 #define TN_STORES_SQLITE_LOOP_H
@@ -11,7 +11,7 @@
 #include "core/heap.h"
 #include "core/plan.h"
 #include "runtime/store_frame.h"
-#include "stores/sqlite_private.h"
+#include "stores/sqlite/private.h"
 
 enum { TN_SQLITE_BATCH = 256 };
 
