@@ -62,7 +62,8 @@ static _Noreturn void be_init(int talk)
     (void)setpgid(0, 0);
     (void)sigaction(SIGCHLD, &ignore, NULL);
     tn_close_all_but(0, &talk, 1);
-    (void)chdir("/");
+    int rc = chdir("/"); /* So that no file system stays busy; the root is always there. */
+    (void)rc;
     /* Until the guardian has reaped the command; from then on all others are children of this. */
     while (recv(talk, &byte, 1, 0) < 0 && errno == EINTR)
         ;
