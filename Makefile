@@ -57,10 +57,21 @@ fuzz:
 	@env -u MAKEFLAGS -u MAKELEVEL cmake --build build-fuzz -j$(JOBS) --target fuzzers >/dev/null
 	@tools/fuzz build-fuzz/fuzz $(FUZZ_SECONDS)
 
-demo: build
-	@examples/demo.sh $(BUILD)/tenure
+# The first thing that people run: it builds the command and nothing else, without the engines that
+# it does not use. Where there is a build already, that is used.
+DEMO = $(if $(wildcard $(BUILD)/CMakeCache.txt),$(BUILD),build-demo)
+DEMO_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DTENURE_TESTS=OFF -DTENURE_SANDBOX=OFF -DTENURE_HTTP=OFF \
+	-DTENURE_TLS=OFF -DTENURE_ETCD=OFF -DTENURE_POSTGRES=OFF -DTENURE_ZOOKEEPER=OFF
+demo:
+	@tools/deps build
+	@[ -e $(DEMO)/CMakeCache.txt ] || echo "building the command tenure in $(DEMO)"
+	@said=$$(cmake -S . -B $(DEMO) $(COMPILER) $(FLAGS) \
+		$(if $(filter build-demo,$(DEMO)),$(DEMO_FLAGS)) 2>&1) || { echo "$$said"; exit 1; }
+	@said=$$(env -u MAKEFLAGS -u MAKELEVEL cmake --build $(DEMO) -j$(JOBS) --target tenure 2>&1) || \
+		{ echo "$$said"; exit 1; }
+	@examples/demo.sh $(DEMO)/tenure
 	@echo
-	@$(BUILD)/tenure sim --scenario pause-and-fence
+	@$(DEMO)/tenure sim --scenario pause-and-fence
 
 # The fence alone, as one .c and one .h.
 amalgamation:
