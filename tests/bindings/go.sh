@@ -59,6 +59,19 @@ t_prints "led with token 1 and gave it back: released"
 t_check "the page shows it" grep -qF "\`$(cat "$t_out")\`" "$TENURE_ROOT/docs/go.md"
 t_check "it wrote" grep -qx "step 3" "$t_dir/quick/report.txt"
 
+t_case "the example of the README leads"
+mkdir "$t_dir/readme"
+{
+    printf 'package main\n\nimport (\n"context"\n"fmt"\n"log"\n\n"tenure.local/tenure"\n)\n\n'
+    printf 'func main() {\nctx, stop := context.WithCancel(context.Background())\ndefer stop()\n'
+    printf 'writeSomething := func(token uint64) {\nfmt.Println("wrote with", token)\nstop()\n}\n'
+    awk '/^```go$/ { inside = 1; next } /^```$/ && inside { exit } inside' "$TENURE_ROOT/README.md"
+    echo '}'
+} >"$t_dir/readme/main.go"
+t_run sh -c "cd '$t_dir/readme' && sh -e ../quick/set-up && go run ."
+t_check "status $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_prints "wrote with 1"
+
 # Each test of Go is a case of this suite.
 (cd "$module" && go test -race -count 1 -parallel 8 -timeout 300s -v ./...) >"$t_dir/said" 2>&1
 status=$?
