@@ -497,7 +497,7 @@ static void tell_retold(struct tn_store *store)
     }
 }
 
-static bool is_told(const struct tn_store_name *name, const struct tn_store_record *record)
+bool tn_store_is_told(const struct tn_store_name *name, const struct tn_store_record *record)
 {
     const struct tn_store_record *told = name->told;
 
@@ -508,7 +508,7 @@ static bool is_told(const struct tn_store_name *name, const struct tn_store_reco
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
                       const struct tn_store_record *record)
 {
-    if (store->closing || name->watchers == 0 || is_told(name, record))
+    if (store->closing || name->watchers == 0 || tn_store_is_told(name, record))
         return;
     remember_told(name, record);
     name->uses++; /* Whoever is told may end the watch. */

@@ -18,11 +18,7 @@ static void later(uv_timer_t *timer);
 
 static bool is_urgent(const struct tn_sqlite_store *store)
 {
-    for (const struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
-        if (own->moved)
-            return true;
-    }
-    return store->queue.first != NULL || store->lists != NULL;
+    return tn_sqlite_has_moved_session(store) || store->queue.first != NULL || store->lists != NULL;
 }
 
 /* A transaction is short, so ask again soon; but when many are at it, asking is what keeps the
@@ -45,7 +41,7 @@ static tenure_ns wake_at(const struct tn_sqlite_store *store, tenure_ns now)
 {
     const struct tn_heap_node *first = tn_heap_first(&store->looks);
     tenure_ns wake = store->tick_at;
-    bool listens = store->owns != NULL || first != NULL;
+    bool listens = store->base.sessions.count > 0 || first != NULL;
 
     if (first != NULL && first->at < wake)
         wake = first->at;
@@ -56,8 +52,6 @@ static tenure_ns wake_at(const struct tn_sqlite_store *store, tenure_ns now)
         wake = store->rest_until;
     return wake;
 }
-
-static void idle(uv_idle_t *handle);
 
 static void schedule(struct tn_sqlite_store *store)
 {
@@ -71,40 +65,29 @@ static void schedule(struct tn_sqlite_store *store)
     else if (store->tries > 0)
         (void)uv_timer_start(&store->later, later, busy_ms(store), 0);
     else
-        (void)uv_idle_start(&store->idle, idle);
+        tn_store_kick(&store->base);
 }
 
-static void shut(struct tn_sqlite_store *store);
-
-static void run(struct tn_sqlite_store *store)
+void tn_sqlite_loop_turn(struct tn_store *base)
 {
-    (void)uv_idle_stop(&store->idle);
+    struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
+
     (void)uv_timer_stop(&store->later);
-    if (!store->base.closing)
-        tn_sqlite_turn(store);
-    if (store->base.closing)
-        shut(store);
-    else
+    tn_sqlite_turn(store);
+    if (!base->closing)
         schedule(store);
-}
-
-static void idle(uv_idle_t *handle)
-{
-    run(handle->data);
 }
 
 static void later(uv_timer_t *timer)
 {
-    run(timer->data);
+    tn_store_kick(timer->data);
 }
 
 void tn_sqlite_kick(struct tn_sqlite_store *store)
 {
-    TN_ASSERT(!store->closed);
     /* Another process is in the way: the turn that comes anyhow takes all. */
-    if (!store->base.closing && uv_is_active((const uv_handle_t *)&store->later))
-        return;
-    (void)uv_idle_start(&store->idle, idle);
+    if (!uv_is_active((const uv_handle_t *)&store->later))
+        tn_store_kick(&store->base);
 }
 
 /* --- Waking up ------------------------------------------------------------------------------ */
@@ -112,12 +95,13 @@ void tn_sqlite_kick(struct tn_sqlite_store *store)
 static void read_bell(struct tn_sqlite_store *store)
 {
     tenure_ns now = tn_clock_now(store->base.how.clock);
+    struct tn_sqlite_session *session = NULL;
     struct tn_bell_page page;
 
     tn_bell_read(store->sqlite, &store->bell, &page);
-    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
-        if (page.slots[own->slot] != store->page.slots[own->slot])
-            own->moved = true;
+    while ((session = tn_sqlite_next_session(store, session)) != NULL) {
+        if (page.slots[session->slot] != store->page.slots[session->slot])
+            session->moved = true;
     }
     for (unsigned slot = TN_BELL_HALF; slot < TN_BELL_SLOTS; slot++) {
         if (page.slots[slot] != store->page.slots[slot])
@@ -153,8 +137,7 @@ static void start_listening(struct tn_sqlite_store *store)
         return;
     }
     store->has_ear = true;
-    store->open_handles++;
-    store->ear.data = store;
+    tn_store_add_handle(&store->base, &store->ear);
     (void)uv_poll_start(&store->ear, UV_READABLE, hear_bell);
 }
 
@@ -182,62 +165,22 @@ static void hear_alarm(uv_poll_t *handle, int status, int events)
 
 /* --- Opening and closing -------------------------------------------------------------------- */
 
-static void free_store(struct tn_sqlite_store *store)
+void tn_sqlite_loop_free(struct tn_store *base)
 {
-    tn_sqlite_watches_done(store);
-    while (store->owns != NULL) {
-        struct tn_sqlite_own *own = store->owns;
-        store->owns = own->next;
-        free(own);
-    }
+    struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
+
     tn_bell_done(&store->bell);
     if (store->timer >= 0)
         (void)close(store->timer);
     tn_sqlite_close(store->sqlite);
     free(store->news);
-    tn_store_gone(&store->base);
 }
 
-static void handle_closed(uv_handle_t *handle)
-{
-    struct tn_sqlite_store *store = handle->data;
-
-    TN_ASSERT(store->open_handles > 0);
-    if (--store->open_handles == 0)
-        free_store(store);
-}
-
-static void shut(struct tn_sqlite_store *store)
-{
-    tn_sqlite_abandon(store);
-    store->closed = true;
-    uv_close((uv_handle_t *)&store->idle, handle_closed);
-    uv_close((uv_handle_t *)&store->later, handle_closed);
-    uv_close((uv_handle_t *)&store->alarm, handle_closed);
-    if (store->has_ear)
-        uv_close((uv_handle_t *)&store->ear, handle_closed);
-}
-
-void tn_sqlite_loop_close(struct tn_store *base, void (*closed)(void *arg), void *arg)
-{
-    struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
-
-    tn_store_close(base, closed, arg);
-    (void)uv_timer_stop(&store->later);
-    tn_sqlite_kick(store);
-}
-
-/* After this nothing may fail: handles can only be closed by the loop. */
 static void start(struct tn_sqlite_store *store)
 {
-    struct uv_loop_s *loop = store->base.how.loop;
-
-    (void)uv_idle_init(loop, &store->idle);
-    (void)uv_timer_init(loop, &store->later);
-    store->idle.data = store;
-    store->later.data = store;
-    store->alarm.data = store;
-    store->open_handles = 3;
+    (void)uv_timer_init(store->base.how.loop, &store->later);
+    tn_store_add_handle(&store->base, &store->later);
+    tn_store_add_handle(&store->base, &store->alarm);
     (void)uv_poll_start(&store->alarm, UV_READABLE, hear_alarm);
     start_listening(store);
     tn_bell_read(store->sqlite, &store->bell, &store->page);
@@ -254,7 +197,6 @@ int tn_sqlite_loop_open(const struct tn_store_ops *ops, const struct tn_store_op
 
     if (store == NULL)
         return TENURE_E_NOMEM;
-    store->patience = how->patience > 0 ? how->patience : TN_SQLITE_BUSY;
     store->tick_at = TN_NEVER;
     store->bell = (struct tn_bell) { .file = -1, .watch = -1 };
     store->timer = tn_timer_open();
@@ -278,10 +220,8 @@ int tn_sqlite_loop_open(const struct tn_store_ops *ops, const struct tn_store_op
         tn_text_add(reterr, "the loop cannot watch a timer");
         rc = TENURE_E_UNAVAILABLE;
     }
-    if (rc < 0) {
-        free_store(store);
-        return rc;
-    }
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc, NULL, reterr);
     start(store);
     *ret_store = store;
     return 0;

@@ -27,16 +27,15 @@ enum { TN_SQLITE_BATCH = 256 };
 #define TN_SQLITE_WATCH_JITTER TN_MS(300)
 
 /* A session that was opened, or waits, through this store. */
-struct tn_sqlite_own {
-    struct tn_sqlite_own *next;
-    struct tn_secret hash;
-    int64_t id;       /* Its number; 0: not known, or gone. */
-    uint64_t told;    /* What it was granted up to this token is known to it. */
-    unsigned slot;    /* Of the bell. */
-    bool moved;       /* The slot has changed. */
-    bool waits;       /* Has a place in a queue, or may have. */
-    bool looked;      /* In this transaction. */
-    bool waits_still; /* By that look; it counts once the transaction has succeeded. */
+struct tn_sqlite_session {
+    struct tn_store_session base; /* First. */
+    int64_t id;                   /* Its number; 0: not known, or gone. */
+    uint64_t told;                /* What it was granted up to this token is known to it. */
+    unsigned slot;                /* Of the bell. */
+    bool moved;                   /* The slot has changed. */
+    bool waits;                   /* Has a place in a queue, or may have. */
+    bool looked;                  /* In this transaction. */
+    bool waits_still;             /* By that look; it counts once the transaction has succeeded. */
 };
 
 /* What to tell the host once the transaction is committed. */
@@ -49,19 +48,15 @@ struct tn_sqlite_news {
     char name[TN_NAME_MAX + 1];
 };
 
-struct tn_sqlite_watch {
-    struct tn_heap_node look; /* When to read it next. */
-    struct tn_sqlite_watch *next;
-    unsigned count;
-    bool told; /* What was told last: */
-    bool held;
-    uint64_t token;
-    char name[];
+/* A name that is watched. */
+struct tn_sqlite_name {
+    struct tn_store_name base;   /* First. */
+    struct tn_heap_node look;    /* When to read it next. */
+    struct tn_sqlite_name *next; /* With the same slot of the bell. */
 };
 
 enum tn_sqlite_want {
     TN_SQLITE_WANTS_NOTHING,
-    TN_SQLITE_WANTS_FINISH,
     TN_SQLITE_WANTS_LIST,
     TN_SQLITE_WANTS_READ,
     TN_SQLITE_WANTS_WRITE,
@@ -71,7 +66,6 @@ enum tn_sqlite_want {
 struct tn_sqlite_store {
     struct tn_store base;
     struct tn_sqlite *sqlite;
-    tenure_ns patience;
 
     struct tn_req_list queue;    /* Asked. */
     struct tn_req_list batch;    /* In the transaction. */
@@ -82,7 +76,6 @@ struct tn_sqlite_store {
     size_t news_count, news_room;
     struct tn_store_query *lists; /* Or names to forget. */
 
-    struct tn_sqlite_own *owns;
     uint64_t token;       /* The counter at the end of the transaction. */
     bool due;             /* A holder that somebody here waits for was over by then. */
     bool tick;            /* Work off what is over. */
@@ -92,7 +85,7 @@ struct tn_sqlite_store {
     tenure_ns rest_until; /* Nothing but requests before that. */
 
     struct tn_heap looks;
-    struct tn_sqlite_watch *watches[TN_BELL_HALF]; /* By the slot of the bell. */
+    struct tn_sqlite_name *watches[TN_BELL_HALF]; /* By the slot of the bell. */
     struct tn_bell bell;
     struct tn_bell_page page;
     bool listening;
@@ -101,47 +94,49 @@ struct tn_sqlite_store {
     tenure_ns commit_until;
     unsigned tries; /* How often in a row another process was in the way. */
 
-    uv_idle_t idle;   /* A turn is due at once. */
-    uv_timer_t later; /* In some milliseconds. */
+    uv_timer_t later; /* A turn in some milliseconds. */
     uv_poll_t alarm;  /* On the boot clock. */
     uv_poll_t ear;    /* The bell. */
     bool has_ear;
     int timer;
-    unsigned open_handles;
-    bool closed;
 };
+
+/* --- loop.c --- */
 
 /* Let there be a turn soon. */
 void tn_sqlite_kick(struct tn_sqlite_store *store);
-void tn_sqlite_turn(struct tn_sqlite_store *store);
-enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now);
-void tn_sqlite_abandon(struct tn_sqlite_store *store);
-
+/* ops->turn and free; and opening. */
+void tn_sqlite_loop_turn(struct tn_store *base);
+void tn_sqlite_loop_free(struct tn_store *base);
 TENURE_MUST_USE int tn_sqlite_loop_open(const struct tn_store_ops *ops,
                                         const struct tn_store_open *how,
                                         struct tn_sqlite_store **ret_store, struct tn_text *reterr);
-void tn_sqlite_loop_close(struct tn_store *base, void (*closed)(void *arg), void *arg);
 
+/* --- store.c --- */
+
+/* NULL begins. */
+struct tn_sqlite_session *tn_sqlite_next_session(const struct tn_sqlite_store *store,
+                                                 const struct tn_sqlite_session *session);
+bool tn_sqlite_has_moved_session(const struct tn_sqlite_store *store);
+void tn_sqlite_turn(struct tn_sqlite_store *store);
+enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now);
 /* NULL: out of memory; the transaction fails. */
 struct tn_sqlite_news *tn_sqlite_add_news(struct tn_sqlite_store *store);
 void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record);
 /* Whatever became of the file, for who asks it is unavailable. */
 int tn_sqlite_status(int code);
-/* One more request, of the store's own. */
-void tn_sqlite_submit(struct tn_sqlite_store *store, struct tn_store_req *req);
+/* One more request, which may be the store's own. */
+void tn_sqlite_submit(struct tn_store *base, struct tn_store_req *req);
 
-int tn_sqlite_watch_name(struct tn_store *base, const char *name, bool on);
+/* --- watch.c --- */
+
+/* ops->watched and ask. */
+int tn_sqlite_watched(struct tn_store *base, struct tn_store_name *name, bool on);
+void tn_sqlite_ask(struct tn_store *base, struct tn_store_query *query);
 /* In a transaction: read what is due. */
 void tn_sqlite_watches_read(struct tn_sqlite_store *store);
 /* The bell's slot has changed. */
 void tn_sqlite_watches_moved(struct tn_sqlite_store *store, unsigned slot, tenure_ns now);
-void tn_sqlite_watches_done(struct tn_sqlite_store *store);
-
-void tn_sqlite_list_names(struct tn_store *base, const char *prefix, tn_store_listed *done,
-                          void *arg);
-void tn_sqlite_forget_names(struct tn_store *base, const char *prefix, tn_store_done *done,
-                            void *arg);
 void tn_sqlite_list_turn(struct tn_sqlite_store *store);
-void tn_sqlite_lists_fail(struct tn_sqlite_store *store, int status, const char *text);
 
 #endif

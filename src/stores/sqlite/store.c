@@ -26,8 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
-#include "base/sha256.h"
 #include "stores/sqlite/loop.h"
 
 /* --- Requests ------------------------------------------------------------------------------- */
@@ -50,34 +48,22 @@ static void fail_all(struct tn_sqlite_store *store, struct tn_req_list *list, in
 
 static void answer(struct tn_store_req *req, const struct tn_sqlite_result *result)
 {
-    req->status = 0;
     req->answer = result->answer;
     req->ttl = result->ttl;
     req->held = result->held;
-    req->seen = req->op.seen; /* Every revocation is told every time. */
-    req->more = false;
-    req->error[0] = '\0';
     tn_sqlite_record(&result->lease, &req->record);
 }
 
-void tn_sqlite_submit(struct tn_sqlite_store *store, struct tn_store_req *req)
+void tn_sqlite_submit(struct tn_store *base, struct tn_store_req *req)
 {
-    struct tn_text error;
+    struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
 
-    tn_text_init(&error, req->error, sizeof req->error);
-    req->status = tn_sqlite_check_op(&req->op, &error);
-    if (store->base.closing) {
-        req->status = TENURE_E_CLOSED;
-        tn_text_add(&error, "the store is closed");
+    if (req->op.seq > INT64_MAX) {
+        tn_req_refuse(base, req, TENURE_E_INVALID, "the sequence number is out of range");
+        return;
     }
-    req->give_up_at = tn_clock_now(store->base.how.clock) + store->patience;
-    tn_req_add(req->status < 0 ? &store->finished : &store->queue, req);
+    tn_req_add(&store->queue, req);
     tn_sqlite_kick(store);
-}
-
-static void submit(struct tn_store *base, struct tn_store_req *req)
-{
-    tn_sqlite_submit((struct tn_sqlite_store *)base, req);
 }
 
 /* --- News ----------------------------------------------------------------------------------- */
@@ -118,8 +104,9 @@ static void hear(void *arg, bool revoked, int64_t session, const char *name,
                  const struct tn_secret *term, uint64_t token)
 {
     struct tn_sqlite_store *store = arg;
+    struct tn_sqlite_session *own = NULL;
 
-    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+    while ((own = tn_sqlite_next_session(store, own)) != NULL) {
         if (own->id == session) {
             add_grant(store, revoked, name, term, token);
             return;
@@ -127,18 +114,16 @@ static void hear(void *arg, bool revoked, int64_t session, const char *name,
     }
 }
 
-static void tell(struct tn_sqlite_store *store, const struct tn_sqlite_news *news)
+static void tell(struct tn_store *store, const struct tn_sqlite_news *news)
 {
-    const struct tn_store_open *how = &store->base.how;
+    struct tn_store_name *name = tn_store_name_find(store, news->name, strlen(news->name));
 
-    if (store->base.closing)
-        return;
     if (news->kind == TN_NOTICE_GRANTED)
-        how->host->granted(how->arg, news->name, &news->term, news->token);
+        tn_store_granted(store, news->name, &news->term, news->token);
     else if (news->kind == TN_NOTICE_REVOKED)
-        how->host->revoked(how->arg, news->name, news->token);
-    else
-        how->host->changed(how->arg, news->name, &news->record);
+        tn_store_revoked(store, news->name, news->token);
+    else if (name != NULL)
+        tn_store_changed(store, name, &news->record);
 }
 
 /* In the order in which it happened: what a request brought about is told just before its answer.
@@ -159,55 +144,64 @@ static void deliver(struct tn_sqlite_store *store)
     store->news_room = 0;
     while ((req = tn_req_take(&batch)) != NULL) {
         for (; told < count && news[told].before <= at; told++)
-            tell(store, &news[told]);
+            tell(&store->base, &news[told]);
         req->done(req);
         at++;
     }
     for (; told < count; told++)
-        tell(store, &news[told]);
+        tell(&store->base, &news[told]);
     free(news);
 }
 
 /* --- Sessions ------------------------------------------------------------------------------- */
 
-static void note_own(struct tn_sqlite_store *store, const struct tn_op *op,
-                     const struct tn_sqlite_result *result)
+struct tn_sqlite_session *tn_sqlite_next_session(const struct tn_sqlite_store *store,
+                                                 const struct tn_sqlite_session *session)
 {
-    struct tn_secret hash;
-    struct tn_sqlite_own *own;
+    return (struct tn_sqlite_session *)tn_store_session_next(
+        &store->base, session != NULL ? &session->base : NULL);
+}
+
+bool tn_sqlite_has_moved_session(const struct tn_sqlite_store *store)
+{
+    const struct tn_sqlite_session *session = NULL;
+
+    while ((session = tn_sqlite_next_session(store, session)) != NULL) {
+        if (session->moved)
+            return true;
+    }
+    return false;
+}
+
+static void note_session(struct tn_sqlite_store *store, const struct tn_op *op,
+                         const struct tn_sqlite_result *result)
+{
     bool opens = op->kind == TN_OP_OPEN && result->answer == TN_ANSWER_OK;
     bool waits = op->kind == TN_OP_ACQUIRE && result->answer == TN_ANSWER_QUEUED;
+    struct tn_sqlite_session *session;
 
     if (!opens && !waits)
         return;
-    tn_secret_hash(&op->session, 's', &hash);
-    for (own = store->owns; own != NULL && !tn_secret_equal(&own->hash, &hash); own = own->next)
-        ;
-    if (own == NULL) {
-        own = calloc(1, sizeof *own);
-        if (own == NULL) {
-            store->sqlite->failed = SQLITE_NOMEM;
-            return;
-        }
-        own->hash = hash;
-        own->slot = tn_bell_session_slot(&hash);
-        own->next = store->owns;
-        store->owns = own;
+    session = (struct tn_sqlite_session *)tn_store_session_keep(&store->base, &op->session);
+    if (session == NULL) {
+        store->sqlite->failed = SQLITE_NOMEM;
+        return;
     }
-    own->id = result->session;
-    own->waits = own->waits || waits;
-    own->waits_still = own->waits_still || waits;
+    session->slot = tn_bell_session_slot(&session->base.hash);
+    session->id = result->session;
+    session->waits = session->waits || waits;
+    session->waits_still = session->waits_still || waits;
 }
 
 /* What the session was granted, and lost, since the last look. */
-static void look_at(struct tn_sqlite_store *store, struct tn_sqlite_own *own)
+static void look_at(struct tn_sqlite_store *store, struct tn_sqlite_session *own)
 {
     struct tn_sqlite *sqlite = store->sqlite;
     const enum tn_sql sql = TN_SQL_SESSION_SINCE;
     char name[TN_NAME_MAX + 1];
     struct tn_secret term;
 
-    own->id = tn_sql_step(sqlite, TN_SQL_SESSION_FIND, "s", &own->hash)
+    own->id = tn_sql_step(sqlite, TN_SQL_SESSION_FIND, "s", &own->base.hash)
                   ? tn_sql_i64(sqlite, TN_SQL_SESSION_FIND, 0)
                   : 0;
     if (own->id == 0)
@@ -225,14 +219,16 @@ static void look_at(struct tn_sqlite_store *store, struct tn_sqlite_own *own)
     own->waits_still = tn_sql_step(sqlite, TN_SQL_SESSION_WAITS, "i", own->id);
 }
 
-static bool is_looked_at(const struct tn_sqlite_own *own)
+static bool is_looked_at(const struct tn_sqlite_session *own)
 {
     return own->waits || own->moved;
 }
 
 static void look(struct tn_sqlite_store *store)
 {
-    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+    struct tn_sqlite_session *own = NULL;
+
+    while ((own = tn_sqlite_next_session(store, own)) != NULL) {
         own->looked = is_looked_at(own);
         own->waits_still = false;
         if (own->looked)
@@ -245,8 +241,9 @@ static void plan_tick(struct tn_sqlite_store *store)
 {
     tenure_ns now = store->sqlite->now;
     tenure_ns due = TN_NEVER;
+    const struct tn_sqlite_session *own = NULL;
 
-    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+    while ((own = tn_sqlite_next_session(store, own)) != NULL) {
         bool waits = own->looked ? own->waits_still : own->waits;
         if (!waits || own->id == 0)
             continue;
@@ -264,24 +261,20 @@ static void plan_tick(struct tn_sqlite_store *store)
 }
 
 /* The transaction has succeeded: what was looked at is known up to @token. */
-static void settle_owns(struct tn_sqlite_store *store, bool wrote)
+static void settle_sessions(struct tn_sqlite_store *store, bool wrote)
 {
-    struct tn_sqlite_own **link = &store->owns;
+    struct tn_sqlite_session *own = tn_sqlite_next_session(store, NULL);
 
-    while (*link != NULL) {
-        struct tn_sqlite_own *own = *link;
+    for (struct tn_sqlite_session *next; own != NULL; own = next) {
+        next = tn_sqlite_next_session(store, own);
         if (own->looked || wrote)
             own->told = store->token;
         if (own->looked) {
             own->moved = false;
             own->waits = own->waits_still;
         }
-        if (own->looked && own->id == 0) {
-            *link = own->next;
-            free(own);
-        } else {
-            link = &own->next;
-        }
+        if (own->looked && own->id == 0)
+            tn_store_session_drop(&store->base, &own->base);
     }
 }
 
@@ -322,8 +315,10 @@ static void put_back(struct tn_sqlite_store *store)
 /* The file is not the one that was opened: what is known of sessions and names is void. */
 static void forget(struct tn_sqlite_store *store)
 {
+    struct tn_sqlite_session *own = NULL;
+
     tn_sqlite_disconnect(store->sqlite);
-    for (struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
+    while ((own = tn_sqlite_next_session(store, own)) != NULL) {
         own->told = 0;
         own->id = 0;
     }
@@ -374,7 +369,7 @@ static bool has_connection(struct tn_sqlite_store *store)
         return false;
     }
     fail_all(store, &store->queue, rc, text);
-    tn_sqlite_lists_fail(store, rc, text);
+    tn_query_done_all(&store->lists, tn_sqlite_status(rc), text);
     store->rest_until = tn_clock_now(store->base.how.clock) + TN_SQLITE_RETRY;
     return false;
 }
@@ -414,7 +409,7 @@ static void apply(struct tn_sqlite_store *store, struct tn_store_req *req)
 
     tn_sqlite_apply(store->sqlite, &req->op, &result);
     answer(req, &result);
-    note_own(store, &req->op, &result);
+    note_session(store, &req->op, &result);
 }
 
 static void commit(struct tn_sqlite_store *store)
@@ -445,7 +440,7 @@ static void commit(struct tn_sqlite_store *store)
     }
     store->committing = false;
     tn_sqlite_ring(store->sqlite);
-    settle_owns(store, true);
+    settle_sessions(store, true);
     store->tick = store->due;
     store->settle = false;
     if (store->alone > 0)
@@ -508,7 +503,7 @@ static void read_turn(struct tn_sqlite_store *store)
         batch_failed(store, rc, text);
         return;
     }
-    settle_owns(store, false);
+    settle_sessions(store, false);
     if (store->due)
         store->tick = true;
     deliver(store);
@@ -535,11 +530,7 @@ static bool wants_read(const struct tn_sqlite_store *store, tenure_ns now, bool 
         return true;
     if (!rested)
         return false;
-    for (const struct tn_sqlite_own *own = store->owns; own != NULL; own = own->next) {
-        if (own->moved)
-            return true;
-    }
-    return store->look || (first != NULL && first->at <= now);
+    return tn_sqlite_has_moved_session(store) || store->look || (first != NULL && first->at <= now);
 }
 
 enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now)
@@ -552,9 +543,7 @@ enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_
         return TN_SQLITE_WANTS_WRITE;
     if (wants_read(store, now, rested))
         return TN_SQLITE_WANTS_READ;
-    if (store->lists != NULL)
-        return TN_SQLITE_WANTS_LIST;
-    return store->finished.first != NULL ? TN_SQLITE_WANTS_FINISH : TN_SQLITE_WANTS_NOTHING;
+    return store->lists != NULL ? TN_SQLITE_WANTS_LIST : TN_SQLITE_WANTS_NOTHING;
 }
 
 void tn_sqlite_turn(struct tn_sqlite_store *store)
@@ -573,7 +562,6 @@ void tn_sqlite_turn(struct tn_sqlite_store *store)
         if (has_connection(store))
             tn_sqlite_list_turn(store);
         break;
-    case TN_SQLITE_WANTS_FINISH:
     case TN_SQLITE_WANTS_NOTHING:
         break;
     }
@@ -581,16 +569,19 @@ void tn_sqlite_turn(struct tn_sqlite_store *store)
 }
 
 /* Whatever is asked or under way is over. */
-void tn_sqlite_abandon(struct tn_sqlite_store *store)
+static void shut(struct tn_store *base)
 {
+    struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
+
     if (store->committing)
         tn_sql_roll_back(store->sqlite);
     store->committing = false;
     store->news_count = 0;
     fail_all(store, &store->batch, TENURE_E_CLOSED, "the store is closed");
     fail_all(store, &store->queue, TENURE_E_CLOSED, "the store is closed");
-    tn_sqlite_lists_fail(store, TENURE_E_CLOSED, "the store is closed");
+    tn_query_done_all(&store->lists, TENURE_E_CLOSED, "the store is closed");
     tn_req_finish_all(&store->finished);
+    tn_store_end(base);
 }
 
 static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
@@ -613,12 +604,19 @@ const struct tn_store_ops tn_sqlite_store_ops = {
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,
-    .submit = submit,
-    .watch = tn_sqlite_watch_name,
-    .list = tn_sqlite_list_names,
-    .close = tn_sqlite_loop_close,
+    .submit = tn_sqlite_submit,
+    .watch = tn_store_watch,
+    .list = tn_store_list,
+    .close = tn_store_close,
     .class_why = "a file on this host; each step was flushed to the disk when it is answered",
     .restored = "raise its counter: sqlite3 FILE 'UPDATE counter SET token = %'",
     .clock_why = "all who use the file read one clock, that of this host",
-    .forget = tn_sqlite_forget_names,
+    .forget = tn_store_forget,
+    .name_size = sizeof(struct tn_sqlite_name),
+    .session_size = sizeof(struct tn_sqlite_session),
+    .turn = tn_sqlite_loop_turn,
+    .watched = tn_sqlite_watched,
+    .ask = tn_sqlite_ask,
+    .shut = shut,
+    .free = tn_sqlite_loop_free,
 };

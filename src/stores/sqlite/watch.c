@@ -2,11 +2,10 @@
  *
  * A watched name is read when the bell says that it changed, when its holder's time is over unless
  * that has renewed, and otherwise once in a while; each time with a random delay. */
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "stores/sqlite/loop.h"
 
 void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record)
@@ -29,64 +28,42 @@ static tenure_ns spread(struct tn_sqlite_store *store)
     return tn_prng_range(&store->sqlite->prng, 0, TN_SQLITE_WATCH_JITTER);
 }
 
-static void look_later(struct tn_sqlite_store *store, struct tn_sqlite_watch *watch, tenure_ns at)
+static void look_later(struct tn_sqlite_store *store, struct tn_sqlite_name *name, tenure_ns at)
 {
-    tn_heap_remove(&store->looks, &watch->look);
-    watch->look.at = at;
-    tn_heap_insert(&store->looks, &watch->look);
+    tn_heap_remove(&store->looks, &name->look);
+    name->look.at = at;
+    tn_heap_insert(&store->looks, &name->look);
 }
 
-static struct tn_sqlite_watch **find_watch(struct tn_sqlite_store *store, const char *name)
-{
-    struct tn_sqlite_watch **link = &store->watches[tn_bell_name_slot(name) - TN_BELL_HALF];
-
-    while (*link != NULL && strcmp((*link)->name, name) != 0)
-        link = &(*link)->next;
-    return link;
-}
-
-static void drop_watch(struct tn_sqlite_store *store, struct tn_sqlite_watch **link)
-{
-    struct tn_sqlite_watch *watch = *link;
-
-    *link = watch->next;
-    tn_heap_remove(&store->looks, &watch->look);
-    free(watch);
-}
-
-int tn_sqlite_watch_name(struct tn_store *base, const char *name, bool on)
+int tn_sqlite_watched(struct tn_store *base, struct tn_store_name *watched, bool on)
 {
     struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
-    struct tn_sqlite_watch **link = find_watch(store, name);
+    struct tn_sqlite_name *name = (struct tn_sqlite_name *)watched;
+    struct tn_sqlite_name **link = &store->watches[tn_bell_name_slot(watched->text) - TN_BELL_HALF];
 
-    TN_ASSERT(on || *link != NULL);
-    if (!on) {
-        if (--(*link)->count == 0)
-            drop_watch(store, link);
+    if (on) {
+        name->next = *link;
+        *link = name;
+        name->look.at = tn_clock_now(base->how.clock);
+        tn_heap_insert(&store->looks, &name->look);
+        tn_sqlite_kick(store);
         return 0;
     }
-    if (*link == NULL) {
-        struct tn_sqlite_watch *watch = calloc(1, sizeof *watch + strlen(name) + 1);
-        if (watch == NULL)
-            return TENURE_E_NOMEM;
-        memcpy(watch->name, name, strlen(name) + 1);
-        watch->look.at = tn_clock_now(base->how.clock);
-        tn_heap_insert(&store->looks, &watch->look);
-        *link = watch;
-    }
-    (*link)->count++;
-    tn_sqlite_kick(store);
+    while (*link != name)
+        link = &(*link)->next;
+    *link = name->next;
+    tn_heap_remove(&store->looks, &name->look);
     return 0;
 }
 
 void tn_sqlite_watches_moved(struct tn_sqlite_store *store, unsigned slot, tenure_ns now)
 {
-    struct tn_sqlite_watch *watch = store->watches[slot - TN_BELL_HALF];
+    struct tn_sqlite_name *name = store->watches[slot - TN_BELL_HALF];
 
-    for (; watch != NULL; watch = watch->next) {
+    for (; name != NULL; name = name->next) {
         tenure_ns at = now + spread(store);
-        if (at < watch->look.at)
-            look_later(store, watch, at);
+        if (at < name->look.at)
+            look_later(store, name, at);
     }
 }
 
@@ -113,36 +90,36 @@ static void ask_to_settle(struct tn_sqlite_store *store, const char *name)
     errand->req.op.name = errand->name;
     errand->req.op.name_len = (uint32_t)strlen(name);
     errand->req.done = errand_done;
+    errand->req.give_up_at = tn_clock_now(store->base.how.clock) + store->base.how.patience;
     store->settle = true;
-    tn_sqlite_submit(store, &errand->req);
+    tn_sqlite_submit(&store->base, &errand->req);
 }
 
-static void read_watch(struct tn_sqlite_store *store, struct tn_sqlite_watch *watch)
+static void read_watch(struct tn_sqlite_store *store, struct tn_sqlite_name *name)
 {
     struct tn_sqlite *sqlite = store->sqlite;
     struct tn_sqlite_result result;
+    struct tn_store_record record;
 
-    if (!tn_sqlite_peek(sqlite, watch->name, &result)) {
-        look_later(store, watch, sqlite->now + TN_MS(50));
+    if (!tn_sqlite_peek(sqlite, name->base.text, &result)) {
+        look_later(store, name, sqlite->now + TN_MS(50));
         if (sqlite->failed == 0)
-            ask_to_settle(store, watch->name);
+            ask_to_settle(store, name->base.text);
         return;
     }
     tenure_ns next = result.lease.held ? result.lease.remaining : TN_SQLITE_BACKSTOP;
     if (next > TN_SQLITE_BACKSTOP)
         next = TN_SQLITE_BACKSTOP;
-    look_later(store, watch, sqlite->now + next + spread(store));
-    if (watch->told && watch->held == result.lease.held && watch->token == result.lease.token)
+    look_later(store, name, sqlite->now + next + spread(store));
+    tn_sqlite_record(&result.lease, &record);
+    if (tn_store_is_told(&name->base, &record))
         return;
     struct tn_sqlite_news *news = tn_sqlite_add_news(store);
     if (news == NULL)
         return;
     news->kind = TN_NOTICE_CHANGED;
-    memcpy(news->name, watch->name, strlen(watch->name) + 1);
-    tn_sqlite_record(&result.lease, &news->record);
-    watch->told = true;
-    watch->held = result.lease.held;
-    watch->token = result.lease.token;
+    news->record = record;
+    memcpy(news->name, name->base.text, sizeof news->name);
 }
 
 void tn_sqlite_watches_read(struct tn_sqlite_store *store)
@@ -151,68 +128,36 @@ void tn_sqlite_watches_read(struct tn_sqlite_store *store)
         struct tn_heap_node *first = tn_heap_first(&store->looks);
         if (first == NULL || first->at > store->sqlite->now || store->sqlite->failed != 0)
             return;
-        read_watch(store, (struct tn_sqlite_watch *)first);
-    }
-}
-
-void tn_sqlite_watches_done(struct tn_sqlite_store *store)
-{
-    for (unsigned i = 0; i < TN_BELL_HALF; i++) {
-        while (store->watches[i] != NULL)
-            drop_watch(store, &store->watches[i]);
+        read_watch(store, (void *)((char *)first - offsetof(struct tn_sqlite_name, look)));
     }
 }
 
 /* --- Listings ------------------------------------------------------------------------------- */
 
-static void ask(struct tn_store *base, const char *prefix, struct tn_store_query query)
+void tn_sqlite_ask(struct tn_store *base, struct tn_store_query *query)
 {
     struct tn_sqlite_store *store = (struct tn_sqlite_store *)base;
 
-    query.give_up_at = tn_clock_now(base->how.clock) + store->patience;
-    if (tn_query_add(&store->lists, &query, prefix))
-        tn_sqlite_kick(store);
+    tn_query_push(&store->lists, query);
+    tn_sqlite_kick(store);
 }
 
-void tn_sqlite_list_names(struct tn_store *base, const char *prefix, tn_store_listed *done,
-                          void *arg)
+static void add_leases(struct tn_store_query *query, const struct tn_sqlite_lease *leases,
+                       size_t count)
 {
-    ask(base, prefix, (struct tn_store_query) { .listed = done, .arg = arg });
-}
-
-void tn_sqlite_forget_names(struct tn_store *base, const char *prefix, tn_store_done *done,
-                            void *arg)
-{
-    ask(base, prefix, (struct tn_store_query) { .forgotten = done, .arg = arg });
-}
-
-static void end_listing(struct tn_sqlite_store *store, int status, struct tn_store_lease *leases,
-                        size_t count, const char *text)
-{
-    struct tn_store_query *listing = store->lists;
-
-    store->lists = listing->next;
-    if (listing->forgotten != NULL)
-        listing->forgotten(listing->arg, status, text);
-    else
-        listing->listed(listing->arg, status, leases, count, text);
-    free(listing);
-}
-
-static struct tn_store_lease *convert(const struct tn_sqlite_lease *leases, size_t count)
-{
-    struct tn_store_lease *converted = calloc(count > 0 ? count : 1, sizeof *converted);
-
-    for (size_t i = 0; converted != NULL && i < count; i++) {
-        memcpy(converted[i].name, leases[i].name, sizeof converted[i].name);
-        tn_sqlite_record(&leases[i], &converted[i].record);
+    for (size_t i = 0; i < count; i++) {
+        struct tn_store_lease *lease = tn_query_add_lease(query);
+        if (lease == NULL)
+            return;
+        memcpy(lease->name, leases[i].name, sizeof lease->name);
+        tn_sqlite_record(&leases[i], &lease->record);
     }
-    return converted;
 }
 
 void tn_sqlite_list_turn(struct tn_sqlite_store *store)
 {
     struct tn_sqlite *sqlite = store->sqlite;
+    struct tn_store_query *query = store->lists;
     struct tn_sqlite_lease *leases = NULL;
     size_t count = 0;
     char text[256];
@@ -222,11 +167,9 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
     /* Whom this hands a lease to hears it from the bell, here as elsewhere. */
     tn_sqlite_hears *hears = sqlite->hears;
     sqlite->hears = NULL;
-    int rc = 0;
-    if (store->lists->forgotten != NULL)
-        rc = tn_sqlite_forget(sqlite, store->lists->prefix, &error);
-    else
-        rc = tn_sqlite_list(sqlite, store->lists->prefix, &leases, &count, &error);
+    int rc = query->forgotten != NULL
+                 ? tn_sqlite_forget(sqlite, query->prefix, &error)
+                 : tn_sqlite_list(sqlite, query->prefix, &leases, &count, &error);
     sqlite->hears = hears;
     if (rc < 0 && sqlite->was_busy) {
         tn_query_expire(&store->lists, tn_clock_now(&sqlite->clock), TENURE_E_UNAVAILABLE, text);
@@ -236,16 +179,8 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
     store->tries = 0;
     if (rc < 0 && rc != TENURE_E_INVALID)
         tn_sqlite_disconnect(sqlite);
-    struct tn_store_lease *converted = NULL;
-    if (rc == 0 && store->lists->listed != NULL)
-        converted = convert(leases, count);
+    add_leases(query, leases, count);
     free(leases);
-    if (rc == 0 && converted == NULL && store->lists->listed != NULL)
-        rc = TENURE_E_NOMEM;
-    end_listing(store, tn_sqlite_status(rc), converted, rc == 0 ? count : 0, rc == 0 ? NULL : text);
-}
-
-void tn_sqlite_lists_fail(struct tn_sqlite_store *store, int status, const char *text)
-{
-    tn_query_expire(&store->lists, TN_NEVER, tn_sqlite_status(status), text);
+    store->lists = query->next;
+    tn_query_done(query, tn_sqlite_status(rc), rc == 0 ? NULL : text);
 }
