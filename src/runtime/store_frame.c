@@ -61,6 +61,8 @@ static void store_free(struct tn_store *store)
 
     if (store->ops->free != NULL)
         store->ops->free(store);
+    for (struct tn_store_name *name = NULL; (name = tn_store_name_next(store, name)) != NULL;)
+        free(name->told);
     dict_free(&store->names);
     dict_free(&store->sessions);
     free(store);

@@ -278,7 +278,7 @@ static void read_watch(struct memory_store *store, const struct tn_store_name *n
     }
     step(store, &op, &result);
     news->kind = TN_NOTICE_CHANGED;
-    memcpy(news->name, name->text, sizeof news->name);
+    (void)snprintf(news->name, sizeof news->name, "%s", name->text);
     if (result.lease != 0)
         read_record(store->place->table, result.lease, &news->record);
     push_news(store, news);

@@ -153,6 +153,17 @@ TEST(frame_a_watch_that_ends_at_once_hears_nothing)
     end_loop();
 }
 
+TEST(frame_a_store_may_close_while_it_is_watched)
+{
+    struct tn_store *store = open_store();
+
+    CHECK_EQ_I64(store->ops->watch(store, "job", true), 0);
+    run_until_changed(1);
+    store->ops->close(store, hear_closed, NULL);
+    end_loop();
+    CHECK_EQ_U64(heard.changed, 1);
+}
+
 TEST(frame_refuses_what_no_store_should_see)
 {
     struct tn_store *store = open_store();

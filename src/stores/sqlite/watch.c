@@ -3,6 +3,7 @@
  * A watched name is read when the bell says that it changed, when its holder's time is over unless
  * that has renewed, and otherwise once in a while; each time with a random delay. */
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +120,7 @@ static void read_watch(struct tn_sqlite_store *store, struct tn_sqlite_name *nam
         return;
     news->kind = TN_NOTICE_CHANGED;
     news->record = record;
-    memcpy(news->name, name->base.text, sizeof news->name);
+    (void)snprintf(news->name, sizeof news->name, "%s", name->base.text);
 }
 
 void tn_sqlite_watches_read(struct tn_sqlite_store *store)
