@@ -40,7 +40,7 @@ check-go: build
 
 # On servers that no Debian package has; tools/servers installs or builds them, once per machine.
 check-engines: build
-	@tools/deps --if-root check servers
+	@tools/deps --if-root check servers go
 	@tools/servers
 	@tests/run -b $(BUILD) -j 2 tests/engines/*.sh
 

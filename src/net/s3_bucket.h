@@ -14,6 +14,7 @@ enum {
     TN_S3_URL = 4200, /* A key has up to 1024 bytes, each of which may be encoded as three. */
     TN_S3_ETAG = 64,  /* Room for an ETag, the zero behind it included. */
     TN_S3_BODY = 2600,
+    TN_S3_KEY = 1025, /* Room for a key. */
 };
 
 struct tn_s3_call;
@@ -97,6 +98,19 @@ void tn_s3_get_page(struct tn_s3_call *call, const char *prefix, const char *tok
 bool tn_s3_next_key(const struct tn_s3_call *call, const char **at, char ret_key[TN_S3_URL]);
 /* And how to go on; false: it was the last page. */
 bool tn_s3_next_page(const struct tn_s3_call *call, char *ret_token, size_t size);
+
+/* What to do with all objects of some kind. */
+struct tn_s3_each {
+    const char *last; /* How their keys end; borrowed. */
+    /* One of them, in any order; @key without the bucket's prefix, the object in @call's answer.
+     * Below 0: an error, told in call->error, and the walk ends. */
+    int (*item)(void *arg, const char *key, struct tn_s3_call *call);
+    void (*done)(void *arg, int status, const char *error); /* Once; may be inside the call. */
+    void *arg;
+};
+
+/* Read all whose keys begin with the bucket's prefix and @prefix; not all at one instant. */
+void tn_s3_walk(struct tn_s3_bucket *bucket, const char *prefix, const struct tn_s3_each *each);
 
 /* In heard(): the ETag of the answer. False: it has none that we can use. */
 bool tn_s3_etag(const struct tn_s3_call *call, char ret_etag[TN_S3_ETAG]);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/number.h"
 #include "base/time.h"
 #include "wire/json.h"
@@ -37,10 +38,9 @@ static void add_label(struct tn_text *text, const char *label, uint32_t len)
     tn_json_string(text, shown, len);
     if (plain)
         return;
-    tn_text_add(text, ",\"holder_hex\":\"");
-    for (uint32_t i = 0; i < len; i++)
-        tn_text_addf(text, "%02x", (unsigned char)label[i]);
-    tn_text_add(text, "\"");
+    char digits[2 * TN_LABEL_MAX];
+    tn_hex(digits, label, len);
+    tn_text_addf(text, ",\"holder_hex\":\"%.*s\"", (int)(2 * len), digits);
 }
 
 void tn_s3_write_record(struct tn_text *text, const struct tn_row *row)
@@ -101,34 +101,16 @@ static bool read_secret(const struct tn_json_value *values, const char *name,
            tn_secret_parse(ret_secret, value->bytes);
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool read_hex(const struct tn_json_value *value, char *ret_bytes, uint32_t *ret_len)
-{
-    if (value->type != TN_JSON_STRING || value->len % 2 != 0 || value->len / 2 > TN_LABEL_MAX)
-        return false;
-    for (uint32_t i = 0; i < value->len / 2; i++) {
-        int high = digit_of(value->bytes[2 * i]), low = digit_of(value->bytes[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        ret_bytes[i] = (char)(high * 16 + low);
-    }
-    *ret_len = value->len / 2;
-    return true;
-}
-
 static bool read_label(const struct tn_json_value *values, char *ret_label, uint32_t *ret_len)
 {
     const struct tn_json_value *exact = tn_json_get(values, 0, "holder_hex");
     const struct tn_json_value *value = tn_json_get(values, 0, "holder");
 
-    if (exact != NULL)
-        return read_hex(exact, ret_label, ret_len);
+    if (exact != NULL) {
+        *ret_len = exact->len / 2;
+        return exact->type == TN_JSON_STRING && exact->len == 2 * *ret_len &&
+               *ret_len <= TN_LABEL_MAX && tn_unhex(ret_label, exact->bytes, *ret_len);
+    }
     if (value == NULL)
         return true;
     if (value->type != TN_JSON_STRING || value->len > TN_LABEL_MAX)

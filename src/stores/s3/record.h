@@ -4,8 +4,7 @@
  *    "session":"0123...","term":"0123...","nonce":"0123..."}           PREFIX/NAME/!lease
  *   {"tenure":1,"next":268435456,"nonce":"0123..."}                     PREFIX/!tokens
  *
- * The number behind "tenure" is the layout's version; a reader refuses one that it does not know.
- * Members that a reader does not know are ignored. docs/s3.md is the description for others.
+ * docs/stores/s3.md describes them.
  * Threads: any. Memory: the caller's. */
 #ifndef TN_STORES_S3_RECORD_H
 #define TN_STORES_S3_RECORD_H

@@ -16,9 +16,11 @@
 #include "base/time.h"
 #include "net/s3_bucket.h"
 #include "stores/rows/rows.h"
-#include "stores/s3/list.h"
 #include "stores/s3/record.h"
 
+/* No name has a '!', so no key is part of another: some servers keep objects as files, where "a"
+ * cannot be both an object and a folder. */
+#define LEASE "/!lease"
 #define COUNTER "!tokens"
 #define PROBE "!probe"
 #define NO_ETAG "\"00000000000000000000000000000000\""
@@ -83,7 +85,7 @@ static struct s3_job *find_job(const struct s3_store *store, int mark)
 
 static void key_of(const struct tn_rows_io *io, char ret_key[TN_S3_KEY])
 {
-    (void)snprintf(ret_key, TN_S3_KEY, "%s/" TN_S3_LEASE, tn_rows_io_name(io));
+    (void)snprintf(ret_key, TN_S3_KEY, "%s" LEASE, tn_rows_io_name(io));
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -109,7 +111,6 @@ static void end_unreadable(struct s3_job *job, int rc)
     end_read(job, false);
 }
 
-/* There is no row; the next one begins above the counter. */
 static void end_missing(struct s3_job *job)
 {
     const struct tn_row row = { .floor = job->store->counter };
@@ -406,9 +407,70 @@ static void learn(struct tn_store *base, tn_store_done *done, void *arg)
     done(arg, TENURE_E_NOMEM, "out of memory");
 }
 
+/* --- Listing ---------------------------------------------------------------------------------- */
+
+struct s3_list {
+    struct tn_store_lease *leases;
+    size_t count, room;
+    tn_store_listed *done;
+    void *arg;
+};
+
+static int add_lease(void *arg, const char *key, struct tn_s3_call *call)
+{
+    struct s3_list *list = arg;
+    size_t len = strlen(key) - strlen(LEASE);
+    char label[TN_LABEL_MAX], etag[TN_S3_ETAG];
+    struct tn_row row;
+
+    if (tn_name_check(key, len, NULL) < 0)
+        return 0; /* Not one of ours. */
+    if (list->count == list->room) {
+        size_t room = list->room > 0 ? 2 * list->room : 64;
+        struct tn_store_lease *leases = realloc(list->leases, room * sizeof *leases);
+        if (leases == NULL)
+            return TENURE_E_NOMEM;
+        list->leases = leases;
+        list->room = room;
+    }
+    struct tn_store_lease *lease = &list->leases[list->count];
+    *lease = (struct tn_store_lease) { .name = "" };
+    memcpy(lease->name, key, len);
+    if (!tn_s3_etag(call, etag) ||
+        tn_s3_read_record(call->web.body, call->web.body_len, &row, label) < 0) {
+        (void)snprintf(call->error, sizeof call->error, "s3: the object of %.255s is no record",
+                       lease->name);
+        return TENURE_E_DAMAGED;
+    }
+    tn_rows_record(&row, etag, &lease->record);
+    list->count++;
+    return 0;
+}
+
+static void end_list(void *arg, int status, const char *error)
+{
+    struct s3_list *list = arg;
+
+    tn_store_sort(list->leases, list->count);
+    if (status < 0)
+        free(list->leases);
+    list->done(list->arg, status, status < 0 ? NULL : list->leases, status < 0 ? 0 : list->count,
+               error);
+    free(list);
+}
+
 static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
-    tn_s3_list(&((struct s3_store *)(void *)base)->bucket, prefix, done, arg);
+    struct s3_list *list = calloc(1, sizeof *list);
+    const struct tn_s3_each each = { LEASE, add_lease, end_list, list };
+
+    if (list == NULL) {
+        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+        return;
+    }
+    list->done = done;
+    list->arg = arg;
+    tn_s3_walk(&((struct s3_store *)(void *)base)->bucket, prefix, &each);
 }
 
 /* --- Opening and closing ---------------------------------------------------------------------- */
