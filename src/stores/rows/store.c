@@ -20,6 +20,8 @@
 /* Requests of which the engine is asked at once; more would only wait in its queues. */
 enum { ACTIVE_MAX = 64 };
 
+#define POLL_AGAIN TN_SEC(1) /* A poll that failed; no engine with a feed polls as often. */
+
 static tenure_ns now_of(const struct tn_rows_store *store)
 {
     return tn_clock_now(store->base.how.clock);
@@ -215,6 +217,8 @@ static struct tn_rows_session *add_session(struct tn_rows_store *store,
         ttl = store->base.ops->ttl_min; /* The answer says so. */
     tn_plan_init(&plan, ttl);
     tn_plan_timing(&plan, ttl, &timing);
+    if (op->kind != TN_OP_OPEN) /* No deadline waits for it. */
+        timing.attempt_timeout = store->base.how.patience;
     tn_rows_init(&session->rows, &recipe_host, session, hash, ttl, timing.attempt_timeout,
                  store->base.how.patience);
     session->rows.mints = store->engine->mints;
@@ -498,8 +502,10 @@ static void end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool
     struct tn_store_record record;
 
     watch->poll = NULL;
-    if (failed || is_stray(store, claim))
+    if (failed || is_stray(store, claim)) {
+        watch->poll_at = now_of(store) + tn_plan_jittered(&store->prng, POLL_AGAIN, TN_PPM / 2);
         return;
+    }
     /* A feed that lags behind a poll is not to be relied on. */
     watch->fed = watch->fed && tn_row_beat(claim->claim.version) == watch->shown_beat;
     tn_rows_record(&claim->claim.row, claim->claim.version, &record);
