@@ -101,9 +101,9 @@ FNR == 1 {
     file = FILENAME
     folder = folder_of(FILENAME)
     is_c = FILENAME ~ /\.[ch]$/
-    is_prose = FILENAME ~ /\.(md|json|svg)$/
+    is_prose = FILENAME ~ /\.(md|json|svg)$|\/go\.(mod|sum)$/
     # make wants tabs, and gofmt writes them.
-    has_tabs = FILENAME ~ /(^|\/)Makefile$|\/debian\/rules$|\.go$/
+    has_tabs = FILENAME ~ /(^|\/)Makefile$|\/debian\/rules$|\.go$|\/go\.mod$/
     in_comment = 0
     function_start = 0
     if (is_c && $0 !~ /^\/\* /)
