@@ -341,6 +341,9 @@ static void judge_error(struct tn_dynamo_call *call, const struct tn_json_value 
         (void)snprintf(type, sizeof type, "status %d, and no error of DynamoDB with it",
                        call->req.http);
     }
+    /* Whatever stands there, it did not let the request through. */
+    if (kind == NULL && (call->req.http == 401 || call->req.http == 403))
+        call->outcome = TN_DYNAMO_DENIED;
     (void)copy_text(note, message, sizeof message);
     word = strrchr(type, '#') != NULL ? strrchr(type, '#') + 1 : type;
     for (size_t i = 0; i < sizeof known_errors / sizeof known_errors[0]; i++) {

@@ -8,6 +8,8 @@
 . "$TENURE_ROOT/tests/live/faults.lib"
 dynamodb_need
 
+# shellcheck disable=SC2034 # For dynamodb_start: what was written outlives the server.
+dynamodb_data="--db-path $t_dir/dynamo.db"
 dynamodb_start || t_done
 # shellcheck disable=SC2154 # dynamodb_start sets it.
 faults_one "$port"
