@@ -1,8 +1,8 @@
 /* dynamodb.c - `dynamodb://TABLE` as a fence: one item per resource, raised by a conditional write.
  *
  * The item's key has "#fence/" before the resource; fenceToken is the highest token. Applications
- * put the same condition into their own writes (docs/stores/dynamodb.md): there check and effect are one
- * step of the table.
+ * put the same condition into their own writes (docs/stores/dynamodb.md): there check and effect
+ * are one step of the table.
  * What can fail: the table, the network, the credentials; a write without an answer may have
  * happened, and raising again tells. */
 #include "receivers/target.h"

@@ -61,12 +61,13 @@ done
 t_run "$tenure" fence show --at "$store" --json
 t_prints '{"resource":"orders","token":18446744073709551615}'
 t_run "$tenure" fence raise --at "$store" app 7
-# What docs/stores/dynamodb.md tells an application to write: the fence's item is checked in the same
-# transaction; and the item that carries its own token.
+# What docs/stores/dynamodb.md tells an application to write: the fence's item is checked in the
+# same transaction; and the item that carries its own token.
 guarded() {
     ask "$port" TransactWriteItems '{"TransactItems":[
         {"ConditionCheck":{"TableName":"locks","Key":{"key":{"S":"#fence/app"}},
-         "ConditionExpression":"fenceToken = :t","ExpressionAttributeValues":{":t":{"N":"'"$1"'"}}}},
+         "ConditionExpression":"fenceToken = :t",
+         "ExpressionAttributeValues":{":t":{"N":"'"$1"'"}}}},
         {"Put":{"TableName":"locks","Item":{"key":{"S":"data"},"by":{"N":"'"$1"'"}}}}]}' >"$t_out"
 }
 t_check "the current token writes" guarded 7
@@ -95,7 +96,8 @@ t_check "safe: $(cat "$t_err")" grep -q "^safe:" "$t_out"
 t_check "strict" grep -q "class  *strict: DynamoDB" "$t_out"
 
 t_case "what it costs, counted by a proxy"
-python3 "$TENURE_ROOT/tests/engines/dynamodb/count.py" "$port" "$t_dir/counted" >"$t_dir/count.port" &
+python3 "$TENURE_ROOT/tests/engines/dynamodb/count.py" "$port" "$t_dir/counted" \
+    >"$t_dir/count.port" &
 in_finish "kill $!"
 until_line "$t_dir/count.port" '^[0-9]'
 counted="dynamodb://locks?endpoint=http://127.0.0.1:$(cat "$t_dir/count.port")"
@@ -160,7 +162,8 @@ t_check "our tokens rise" sh -c "grep -o 'begin.*tenure[0-9]*' '$t_dir/turns' |
     sed 's/.*tenure//' | sort -c -n -u"
 
 t_case "a holder of theirs that dies is replaced, and so is one of ours"
-"$t_dir/dynamo" contend "$port_local" locks dies java3 "$t_dir/dies" 3000 60000 1 keep >/dev/null 2>&1 &
+"$t_dir/dynamo" contend "$port_local" locks dies java3 "$t_dir/dies" 3000 60000 1 keep \
+    >/dev/null 2>&1 &
 java3=$!
 t_check "theirs leads" until_line "$t_dir/dies" '^begin' 30
 t_run "$tenure" status --store "$store" --json dies
@@ -188,7 +191,8 @@ t_run "$t_dir/dynamo" list "$port_local" locks
 t_check "no exception: $(grep -v SLF4J "$t_err" | head -n 2)" [ "$t_status" -eq 0 ]
 
 t_case "a revoked holder of theirs loses its lock"
-"$t_dir/dynamo" contend "$port_local" locks taken java5 "$t_dir/taken" 3000 60000 1 keep >/dev/null 2>&1 &
+"$t_dir/dynamo" contend "$port_local" locks taken java5 "$t_dir/taken" 3000 60000 1 keep \
+    >/dev/null 2>&1 &
 java5=$!
 t_check "theirs leads" until_line "$t_dir/taken" '^begin' 30
 t_run "$tenure" revoke --store "$store" taken

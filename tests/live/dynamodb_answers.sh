@@ -64,7 +64,8 @@ for bad in dynamodb:locks dynamodb:// dynamodb://a dynamodb://a/b "dynamodb://lo
     "dynamodb://lo%zzcks" "dynamodb://locks?region=a/b"; do
     t_bad "write dynamodb://TABLE" "$tenure" status --store "$bad" x
 done
-AWS_REGION='' t_bad "no region; set ?region= or AWS_REGION" "$tenure" status --store dynamodb://locks x
+AWS_REGION='' t_bad "no region; set ?region= or AWS_REGION" \
+    "$tenure" status --store dynamodb://locks x
 t_check "nobody was asked" [ ! -s "$t_dir/asked" ]
 
 # asks_as KEY [token]: with which credentials the table is asked.

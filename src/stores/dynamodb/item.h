@@ -32,7 +32,7 @@ struct tn_item {
     uint64_t counter; /* What it says; 0: nothing. */
     struct tn_row row;
     char rvn[TN_ROW_VERSION - 21]; /* A colon, a token and a zero go behind it. */
-    char label[TN_LABEL_MAX + 1]; /* What row.label points to. */
+    char label[TN_LABEL_MAX + 1];  /* What row.label points to. */
 };
 
 /* The lock item at @index of an answer. NULL, or what is wrong with it. */
