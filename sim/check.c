@@ -28,7 +28,7 @@ static void check_alone(struct sim_world *world, const struct sim_node *node, ui
                         uint64_t epoch)
 {
     uint64_t token = sim_node_token(world, node, name);
-    if (token == 0)
+    if (token == 0 || world->now < world->store.doubt_until)
         return;
     for (uint32_t i = 0; i < world->config.nodes; i++) {
         const struct sim_node *other = &world->nodes[i];

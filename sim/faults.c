@@ -191,6 +191,8 @@ static void forget(struct sim_world *world)
 {
     if (store_answers(world) && world->config.style == SIM_ROWS)
         sim_rows_touch(world, pick_name(world));
+    else if (store_answers(world) && world->config.style == SIM_LINE)
+        sim_line_kill(world, pick_name(world));
     else if (store_answers(world) && world->config.style < SIM_OBSERVED)
         sim_store_forget_names(world);
 }

@@ -29,7 +29,8 @@ static void note_lost_reply(struct sim_world *world, const struct sim_event *eve
     if (event->kind == SIM_EV_VOTE_REPLY && event->op != TN_VOTES_READ &&
         event->answer == TN_ANSWER_GRANTED)
         sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
-    if (event->kind == SIM_EV_ROW_PUT_DONE && event->answer == TN_ROWS_WRITTEN)
+    if ((event->kind == SIM_EV_ROW_PUT_DONE && event->answer == TN_ROWS_WRITTEN) ||
+        (event->kind == SIM_EV_LINE_DONE && event->op == TN_LINE_CREATE))
         sim_fired(world, SIM_FAULT_UNKNOWN_OUTCOME);
 }
 

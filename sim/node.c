@@ -211,6 +211,8 @@ static void send(void *arg, const struct tn_request *request)
     } else if (world->config.style == SIM_VOTES) {
         sim_votes_request(world, node, request);
         return;
+    } else if (world->config.style == SIM_LINE && sim_line_request(world, node, request)) {
+        return;
     }
     sim_send(world, &event);
 }
@@ -266,6 +268,8 @@ void sim_node_schedule(struct sim_world *world, struct sim_node *node)
         local = sim_rows_wake_at(world, node);
     if (world->config.style == SIM_VOTES && sim_votes_wake_at(world, node) < local)
         local = sim_votes_wake_at(world, node);
+    if (world->config.style == SIM_LINE && sim_line_wake_at(world, node) < local)
+        local = sim_line_wake_at(world, node);
     if (local == TN_NEVER)
         return;
     tenure_ns at = sim_clock_real(&node->clock, local - clock_error(node));
@@ -367,7 +371,13 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
 
     if (!of_session)
         request.seat = &node->seats[event->name].seat;
-    if (!event->failed)
+    if (world->config.style == SIM_LINE && event->op == TN_OP_READ)
+        response.failed = response.failed || !sim_line_take(world, node, event);
+    if (world->config.style == SIM_LINE && of_session) {
+        response.held = sim_line_held(world, node);
+        sim_line_renewed(world, node, event);
+    }
+    if (!response.failed)
         note_reply(world, node, event);
     /* Revocations first: what they end must not be extended (P1). */
     for (uint32_t i = 0; i < event->revoked_count; i++)
@@ -388,6 +398,9 @@ static void hear_push(struct sim_node *node, const struct sim_event *event)
 
     if (event->kind == SIM_EV_CHANGED && node->host.world->config.style == SIM_ROWS &&
         sim_rows_is_stray(node->host.world, node, event->name, &event->row))
+        return;
+    if (event->kind == SIM_EV_CHANGED && node->host.world->config.style == SIM_LINE &&
+        !sim_line_take(node->host.world, node, event))
         return;
     if (event->kind == SIM_EV_CHANGED) {
         note_record(node, event);
@@ -449,6 +462,12 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
     case SIM_EV_VOTE_NEWS:
         sim_votes_answer(world, node, event);
         break;
+    case SIM_EV_LINE_DONE:
+        sim_line_answer(world, node, event);
+        break;
+    case SIM_EV_LINE_NEWS:
+        sim_line_news(world, node, event);
+        break;
     case SIM_EV_RAISED:
         hear_fence(node, event);
         break;
@@ -487,6 +506,8 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event)
         sim_rows_tick(world, node);
     if (world->config.style == SIM_VOTES)
         sim_votes_tick(world, node);
+    if (world->config.style == SIM_LINE)
+        sim_line_tick(world, node);
     sim_check_node(world, node);
     sim_node_schedule(world, node);
 }
@@ -518,12 +539,15 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
     uint64_t life = node->candidate.life;
     node->host = (struct sim_host) { world, node };
     tn_candidate_init(&node->candidate, &world->config.plan, &world->config.claim,
-                      world->config.style == SIM_QUEUE || world->config.style == SIM_VOTES,
+                      world->config.style == SIM_QUEUE || world->config.style == SIM_VOTES ||
+                          world->config.style == SIM_LINE,
                       &node_host, &node->host, tn_prng_next(&world->prng));
     if (world->config.style == SIM_ROWS)
         sim_rows_boot(world, node);
     if (world->config.style == SIM_VOTES)
         sim_votes_boot(world, node);
+    if (world->config.style == SIM_LINE)
+        sim_line_boot(world, node);
     node->candidate.life = life; /* No two sessions of a node share a secret, not across a crash. */
     memset(node->seats, 0, world->config.names * sizeof *node->seats);
     for (uint32_t i = world->config.names; i-- > 0;) {

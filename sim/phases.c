@@ -96,6 +96,7 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     config.sessions = config.mints && tn_prng_ppm(&prng, TN_PPM / 2);
     if (config.sessions) /* It may live for two TTLs, and then a lock-delay follows. */
         config.plan.slop += config.plan.ttl + 2 * tn_rows_lock_delay(config.plan.ttl);
+    config.atomic = tn_prng_ppm(&prng, TN_PPM / 2);
     *ret_config = config;
 }
 
@@ -174,7 +175,8 @@ static void crash_leader(struct sim_world *world)
                               .incarnation = leader->incarnation,
                               .life = leader->candidate.life,
                               .seq = leader->candidate.session.answered };
-    if (world->config.style < SIM_ROWS) /* A late write of a row meets another version. */
+    /* A late write of a row meets another version; a line's sessions are of a connection. */
+    if (world->config.style < SIM_ROWS)
         sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
     /* Followers had a request on its way to the store, perhaps, that has to be made again. */
     next_phase(world, bounds(world).failover_crash_real + 2 * world->config.claim.backoff +
@@ -201,7 +203,7 @@ static void resign_leader(struct sim_world *world)
 /* A history is told with the numbers it was drawn from. */
 static void tell_config(struct sim_world *world)
 {
-    static const char *const styles[] = { "queue", "watch", "observed", "rows", "votes" };
+    static const char *const styles[] = { "queue", "watch", "observed", "rows", "votes", "line" };
     const struct sim_config *config = &world->config;
     sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s, %s",
                     (unsigned long long)world->seed, config->nodes, config->names,

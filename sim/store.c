@@ -104,6 +104,7 @@ void sim_store_init(struct sim_world *world)
     sim_rows_init(world);
     sim_row_sessions_init(world);
     sim_votes_init(world);
+    sim_line_init(world);
     store->up = true;
     store->down_since = TN_NEVER;
     store->ttl_most = TN_NEVER;
@@ -117,7 +118,8 @@ void sim_store_schedule(struct sim_world *world)
 {
     struct sim_store *store = &world->store;
     struct sim_event event = { .kind = SIM_EV_STORE_TIMER };
-    tenure_ns wake_at = tn_table_wake_at(store->table);
+    tenure_ns wake_at = world->config.style == SIM_LINE ? sim_line_expires_at(world)
+                                                        : tn_table_wake_at(store->table);
     if (wake_at == TN_NEVER || !store->up)
         return;
     tenure_ns at = sim_clock_real(&store->clock, wake_at);
@@ -182,6 +184,7 @@ void sim_store_backup(struct sim_world *world)
     memcpy(world->store.backup_holder, world->store.holder, sizeof world->store.holder);
     memcpy(world->store.backup_rows, world->store.rows, sizeof world->store.rows);
     sim_row_sessions_backup(world);
+    sim_line_backup(world);
     world->store.has_backup = true;
 }
 
@@ -193,6 +196,7 @@ void sim_store_restore(struct sim_world *world)
     memcpy(store->granted, store->backup_granted, sizeof store->granted);
     memcpy(store->holder, store->backup_holder, sizeof store->holder);
     memcpy(store->rows, store->backup_rows, sizeof store->rows);
+    sim_line_restore(world);
     for (uint32_t i = 0; i < world->config.names; i++)
         store->epoch[i]++;
     sim_trace_other(world, "store", "is restored from a backup; its last token is %llu again",
@@ -502,6 +506,10 @@ void sim_store_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t 
         sim_voters_operator(world, kind, name, token);
         return;
     }
+    if (world->config.style == SIM_LINE) {
+        sim_line_operator(world, kind, name, token);
+        return;
+    }
     step_table(world, &op, &result);
     if (kind == TN_OP_REVOKE && result.answer == TN_ANSWER_OK) {
         bool deleted = world->config.style == SIM_OBSERVED;
@@ -560,12 +568,22 @@ void sim_store_event(struct sim_world *world, const struct sim_event *event)
         sim_at(world, store->paused_until, event);
         return;
     }
+    if (event->kind == SIM_EV_STORE_TIMER && world->config.style == SIM_LINE) {
+        store->timer_at = TN_NEVER;
+        sim_line_expire(world);
+        sim_store_schedule(world);
+        return;
+    }
     if (event->kind == SIM_EV_STORE_TIMER) {
         tick(world);
         return;
     }
     sim_arrived(world, event);
-    if (event->kind == SIM_EV_REQUEST)
+    if (event->kind == SIM_EV_LINE_STEP)
+        sim_line_serve(world, event);
+    else if (event->kind == SIM_EV_REQUEST && world->config.style == SIM_LINE)
+        sim_line_session(world, event);
+    else if (event->kind == SIM_EV_REQUEST)
         serve(world, event);
     else
         sim_rows_serve(world, event);

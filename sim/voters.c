@@ -7,8 +7,9 @@
  * Within the assumptions of Redlock are: a server that is down, stopped, cut off or restarted with
  * its memory, and clocks of any rate within the plan's bound. None of these may break a promise.
  * Beyond them are a server that forgets its votes and one whose clock jumps ahead; both give a vote
- * a second time, and a new epoch begins: terms of different epochs may overlap, and after a loss of
- * memory the order of tokens begins anew. A candidate still refuses a token below one it has seen,
+ * a second time, and a new epoch begins: terms of different epochs may overlap, so may those that
+ * rest on a renewal from before it, which is so for a TTL; and after a loss of memory the order of
+ * tokens begins anew. A candidate still refuses a token below one it has seen,
  * and the fence still refuses what is older. */
 #include <stdlib.h>
 #include <string.h>
@@ -508,6 +509,8 @@ static void hear_few(struct sim_world *world, struct sim_voter *voter)
 
 static void begin_epoch(struct sim_world *world, bool tokens)
 {
+    /* A renewal that was sent before counts for a TTL by a clock that may be slow. */
+    world->store.doubt_until = world->now + 2 * world->config.plan.ttl;
     for (uint32_t i = 0; i < world->config.names; i++) {
         world->store.epoch[i]++;
         if (tokens)

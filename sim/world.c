@@ -34,6 +34,9 @@ void sim_world_free(struct sim_world *world)
     free(world->seats);
     free(world->row_clients);
     sim_votes_free(world);
+    free(world->line_clients);
+    free(world->store.lines);
+    free(world->store.backup_lines);
     memset(world, 0, sizeof *world);
 }
 
@@ -68,6 +71,9 @@ static void keep_memory(const struct sim_world *old, struct sim_world *fresh)
     fresh->store.backup_row_sessions = old->store.backup_row_sessions;
     fresh->vote_clients = old->vote_clients;
     fresh->store.voters = old->store.voters;
+    fresh->line_clients = old->line_clients;
+    fresh->store.lines = old->store.lines;
+    fresh->store.backup_lines = old->store.backup_lines;
     fresh->store.block = old->store.block;
     fresh->store.backup = old->store.backup;
     fresh->store.block_size = old->store.block_size;
@@ -187,6 +193,7 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
     case SIM_EV_ROW_GET:
     case SIM_EV_ROW_PUT:
     case SIM_EV_ROW_SESSION:
+    case SIM_EV_LINE_STEP:
     case SIM_EV_STORE_TIMER:
     case SIM_EV_STORE_UP:
         sim_store_event(world, event);

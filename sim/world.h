@@ -7,11 +7,12 @@
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
  * application, store.c the authority, rows.c a store of rows and its clients, row_sessions.c the
  * sessions that such a store may have, voters.c servers of which a majority decides, votes.c their
- * clients, receiver.c the fenced resource, faults.c what breaks, check.c the promises, phases.c a
- * seed's life, script.c acts that a person wrote, acts.c what each of them does, scenario.c stories
- * made of them, stage.c a script to look at from outside, snapshot.c what is to be seen there,
- * trace.c the telling, run.c one seed, guard.c assertions, crew.c many seeds on all cores. All but
- * guard.c and crew.c are also compiled to WebAssembly (web/wasm). */
+ * clients, line.c the clients of a store of ordered keys and line_store.c that store, receiver.c
+ * the fenced resource, faults.c what breaks, check.c the promises, phases.c a seed's life, script.c
+ * acts that a person wrote, acts.c what each of them does, scenario.c stories made of them, stage.c
+ * a script to look at from outside, snapshot.c what is to be seen there, trace.c the telling, run.c
+ * one seed, guard.c assertions, crew.c many seeds on all cores. All but guard.c and crew.c are also
+ * compiled to WebAssembly (web/wasm). */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
@@ -23,6 +24,7 @@
 #include "base/time.h"
 #include "core/candidate.h"
 #include "core/lease_table.h"
+#include "core/line.h"
 #include "core/plan.h"
 #include "core/plant.h"
 #include "core/rows.h"
@@ -67,6 +69,10 @@
     X(SESSION_TWICE, "session opened twice")                    \
     X(LOCK_DELAY, "row kept back after the end of a session")   \
     X(STALE_READ, "row read from a cache")                      \
+    X(SESSION_KILLED, "session ended by an operator")           \
+    X(WATCH_LOST, "watch lost, or its history compacted")       \
+    X(LATE_CREATE, "create arrived after its session's end")    \
+    X(STALE_LOOK, "line read from a server that lags")          \
     X(LATE_GRANT, "word of a grant held back, then a cut link") \
     X(VOTER_RESTART, "one server of several restarted")         \
     X(VOTER_FORGETS, "server restarted without its memory")     \
@@ -94,6 +100,7 @@ enum sim_style {
     SIM_OBSERVED, /* The store expires nothing; candidates observe. */
     SIM_ROWS,     /* The store has rows with versions and nothing else (core/rows.h). */
     SIM_VOTES,    /* Several servers, of which a majority decides (core/votes.h). */
+    SIM_LINE,     /* The store has sessions and ordered keys that vanish with them (core/line.h). */
     SIM_STYLES,
 };
 
@@ -114,6 +121,7 @@ struct sim_config {
     tenure_ns acquire_timeout; /* SIM_ROWS: of one request of an acquire. */
     bool mints;                /* SIM_ROWS: versions become tokens; */
     bool sessions;             /* and the engine has sessions, which hold the rows. */
+    bool atomic;               /* SIM_LINE: like etcd; otherwise like ZooKeeper. */
     bool twins;                /* The last two candidates carry the same label. */
     bool restores;             /* Backups are taken, and brought back. */
 };
@@ -154,6 +162,7 @@ struct sim_world;
 struct sim_row_client;  /* rows.c */
 struct sim_vote_client; /* votes.c */
 struct sim_voter;       /* voters.c */
+struct sim_line_client; /* line.c */
 struct sim_script;
 
 /* What the candidate's host functions get. */
@@ -180,8 +189,9 @@ struct sim_node {
     tenure_ns
         renewed_at;  /* Real: when the store last processed a renewal of the present session. */
     uint8_t stopped; /* enum sim_stop, while paused_until lies ahead. */
-    uint64_t begun_token; /* Of a write that was begun before the process was frozen, */
-    uint32_t begun_by;    /* and the incarnation that began it. */
+    uint64_t news_sent, news_heard; /* SIM_LINE: to notice that some were lost. */
+    uint64_t begun_token;           /* Of a write that was begun before the process was frozen, */
+    uint32_t begun_by;              /* and the incarnation that began it. */
 };
 
 /* Independent of the table: who waits, in which order, and until when each session lives. */
@@ -201,6 +211,7 @@ struct sim_queue {
 struct sim_life {
     uint64_t life;
     tenure_ns ttl, over_at;
+    uint64_t asked; /* SIM_LINE: the number of the last step served. */
 };
 
 /* One row, and what it was before: a cache may still show that. */
@@ -218,13 +229,34 @@ struct sim_row_session {
     tenure_ns ttl, over_at;
 };
 
+/* A key of a name, and the line they form, oldest first; what it was before, a server that lags
+ * may still show. */
+#define SIM_KEYS_MAX 64
+struct sim_key {
+    uint64_t order, token;
+    uint32_t node, incarnation;
+    uint64_t life, gen;
+    bool changed; /* By an operator. */
+    bool led;     /* Its candidate was told that it leads. */
+};
+
+struct sim_line {
+    struct sim_key keys[SIM_KEYS_MAX], before[SIM_KEYS_MAX];
+    uint32_t count, count_before;
+    uint64_t revision, revision_before; /* When it changed last, and the time before. */
+    uint64_t sequence, last_token;
+};
+
 struct sim_store {
+    struct sim_line *lines, *backup_lines; /* SIM_LINE: one per name. */
+    uint64_t revision;                     /* Of all lines; goes on, after a restore as well. */
     struct tn_table *table;
     struct sim_row rows[SIM_NAMES_MAX], backup_rows[SIM_NAMES_MAX];
     struct sim_row_session *row_sessions, *backup_row_sessions;
     tenure_ns kept_back_until[SIM_NAMES_MAX], kept_back_for[SIM_NAMES_MAX]; /* Lock-delay. */
     uint64_t versions;        /* Given out so far; none twice, not after a restore either. */
     struct sim_voter *voters; /* SIM_VOTES. */
+    tenure_ns doubt_until;    /* SIM_VOTES: until then a term may rest on votes that were lost. */
     void *block, *backup;
     size_t block_size;
     struct sim_clock clock;
@@ -258,6 +290,7 @@ enum sim_event_kind {
     SIM_EV_ROW_GET,          /* node -> store */
     SIM_EV_ROW_PUT,          /* node -> store */
     SIM_EV_ROW_SESSION,      /* node -> store */
+    SIM_EV_LINE_STEP,        /* node -> store */
     SIM_EV_VOTE,             /* node -> one server; @op is an enum tn_votes_kind. */
     SIM_EV_REPLY,            /* store -> node */
     SIM_EV_GRANTED,          /* store -> node, pushed */
@@ -266,6 +299,8 @@ enum sim_event_kind {
     SIM_EV_ROW_GOT,          /* store -> node */
     SIM_EV_ROW_PUT_DONE,     /* store -> node */
     SIM_EV_ROW_SESSION_DONE, /* store -> node */
+    SIM_EV_LINE_DONE,        /* store -> node */
+    SIM_EV_LINE_NEWS,        /* store -> node, pushed */
     SIM_EV_VOTE_REPLY,       /* server -> node */
     SIM_EV_VOTE_NEWS,        /* server -> node, pushed; @op 0: a vote, 1: a revocation. */
     SIM_EV_WRITE,            /* node -> receiver */
@@ -281,6 +316,17 @@ enum sim_event_kind {
     SIM_EV_FAULT,
     SIM_EV_STEP, /* The next step of the seed's phases, or of a scenario's script. */
     SIM_EV_KINDS
+};
+
+/* What became of a key that is watched; the watch itself may be what is gone. */
+enum sim_line_news { SIM_LINE_GONE, SIM_LINE_CHANGED, SIM_LINE_UNWATCHED };
+
+struct sim_line_part {
+    uint64_t order, before;
+    enum tn_line_proof proof;
+    bool behind, fresh, there;
+    struct tn_line_view view;
+    struct tn_line_proven proven;
 };
 
 struct sim_revoked {
@@ -305,6 +351,7 @@ struct sim_event {
     uint32_t slot;
     uint32_t server; /* VOTE, VOTE_REPLY, VOTE_NEWS; @id and @slot are the round's. */
     struct tn_votes_reply vote;
+    struct sim_line_part line; /* LINE_STEP, LINE_DONE, LINE_NEWS; @op is the step, or the news. */
 };
 
 struct sim_violation {
@@ -359,6 +406,7 @@ struct sim_world {
     struct sim_seat *seats;
     struct sim_row_client *row_clients;   /* SIM_ROWS: one per node. */
     struct sim_vote_client *vote_clients; /* SIM_VOTES: one per node. */
+    struct sim_line_client *line_clients; /* SIM_LINE: one per node. */
     struct sim_store store;
     struct sim_receiver receivers[SIM_NAMES_MAX];
     uint32_t leading[SIM_NAMES_MAX];       /* How many applications are between WON and LOST. */
@@ -506,6 +554,35 @@ void sim_voters_heal(struct sim_world *world);
 /* The network between a node and a server: cut, or in order and not before @at. */
 bool sim_voters_lose(const struct sim_world *world, const struct sim_event *event);
 tenure_ns sim_voters_in_order(struct sim_world *world, const struct sim_event *event, tenure_ns at);
+
+/* --- line.c: the node's side, as for rows --- */
+void sim_line_init(struct sim_world *world);
+void sim_line_boot(struct sim_world *world, struct sim_node *node);
+/* False: it is the store's to answer. */
+bool sim_line_request(struct sim_world *world, struct sim_node *node,
+                      const struct tn_request *request);
+void sim_line_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+void sim_line_news(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+void sim_line_renewed(struct sim_world *world, struct sim_node *node,
+                      const struct sim_event *event);
+/* Whether the candidate may hear of the holder: a claim of its own tells of a grant by itself. */
+bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+uint32_t sim_line_held(const struct sim_world *world, const struct sim_node *node);
+void sim_line_tick(struct sim_world *world, struct sim_node *node);
+tenure_ns sim_line_wake_at(const struct sim_world *world, const struct sim_node *node);
+
+/* --- line_store.c --- */
+void sim_line_serve(struct sim_world *world, const struct sim_event *event);
+/* OPEN, RENEW, CLOSE and READ. */
+void sim_line_session(struct sim_world *world, const struct sim_event *request);
+void sim_line_expire(struct sim_world *world);
+void sim_line_backup(struct sim_world *world);
+void sim_line_restore(struct sim_world *world);
+tenure_ns sim_line_expires_at(const struct sim_world *world);
+void sim_line_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
+                       uint64_t token);
+/* Somebody ends a session that is in the line. */
+void sim_line_kill(struct sim_world *world, uint32_t name);
 
 /* --- receiver.c --- */
 void sim_receiver_event(struct sim_world *world, const struct sim_event *event);

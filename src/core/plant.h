@@ -72,6 +72,12 @@
     X(VOTES_FOUND, "votes-found", "P1", "a confirmed term found by a read is led unrenewed")       \
     X(FIRST_TOKEN, "first-token", "P2", "the token is the first vote's, not the highest")          \
     X(VOTES_KEPT, "votes-kept", "P7", "votes are not given back, and nobody has a majority")       \
+    X(LINE_UNLOOKED, "line-unlooked", "P1", "leads when its predecessor goes, without a look")     \
+    X(LINE_UNPROVED, "line-unproved", "P1", "leads by a look, not proving that its key is there")  \
+    X(OLD_SESSION_KEY, "old-session-key", "P1", "a key of an earlier session is taken for ours")   \
+    X(RELEASE_FIRST, "release-first", "P5", "a release deletes the first key, whosever it is")     \
+    X(TOKEN_OF_REPLY, "token-of-reply", "P2", "the token is a reply's revision, not the key's")    \
+    X(CREATE_REPEATED, "create-repeated", "P7", "a create without an answer is simply repeated")   \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \

@@ -1,0 +1,408 @@
+/* line_test.c - the recipe for engines with ordered keys, against an engine that the test plays. */
+#include "tests/harness/test.h"
+
+#include <string.h>
+
+#include "core/line.h"
+
+#define HOLD_OFF TN_SEC(6)
+
+/* What the recipe asked last, and how often. */
+static struct {
+    enum tn_line_step step;
+    uint64_t request, order, before;
+    unsigned asked;
+    bool behind, fresh;
+} engine;
+
+/* What the recipe told last. */
+static struct {
+    unsigned dones, revoked, ended;
+    enum tn_line_goal goal;
+    struct tn_line_answer answer;
+} told;
+
+static struct tn_line line;
+static struct tn_line_claim claim, sibling;
+static const int name = 1;
+
+static void step(void *arg, struct tn_line_claim *of, enum tn_line_step what, uint64_t request)
+{
+    (void)arg;
+    engine.step = what;
+    engine.request = request;
+    engine.order = of->key.order;
+    engine.before = of->before;
+    engine.behind = of->behind;
+    engine.fresh = of->fresh;
+    engine.asked++;
+}
+
+static void done(void *arg, struct tn_line_claim *of, enum tn_line_goal goal,
+                 const struct tn_line_answer *answer)
+{
+    (void)arg;
+    (void)of;
+    told.dones++;
+    told.goal = goal;
+    told.answer = *answer;
+}
+
+static void news(void *arg, struct tn_line_claim *of, enum tn_line_news what)
+{
+    (void)arg;
+    (void)of;
+    told.revoked += what == TN_LINE_TOLD_REVOKED;
+    told.ended += what == TN_LINE_TOLD_ENDED;
+}
+
+static const struct tn_line_host host = { step, done, news };
+
+static struct tn_secret secret(uint8_t byte)
+{
+    struct tn_secret made;
+
+    memset(&made, byte, sizeof made);
+    return made;
+}
+
+static void begin(bool atomic)
+{
+    struct tn_line_engine kind = { .atomic = atomic, .shared = atomic };
+    struct tn_secret term = secret(2);
+    struct tn_secret other = secret(3);
+
+    memset(&engine, 0, sizeof engine);
+    memset(&told, 0, sizeof told);
+    if (!atomic)
+        kind.hold_off = HOLD_OFF;
+    tn_line_init(&line, &host, NULL, &kind);
+    tn_line_add(&line, &sibling, &name, &other);
+    tn_line_add(&line, &claim, &name, &term);
+}
+
+static void check_asked(enum tn_line_step what)
+{
+    CHECK_EQ_I64(engine.step, what);
+    engine.step = TN_LINE_NOTHING;
+}
+
+static void check_told(enum tn_line_goal goal, enum tn_answer answer)
+{
+    CHECK_EQ_U64(told.dones, 1);
+    CHECK_EQ_I64(told.goal, goal);
+    CHECK_EQ_I64(told.answer.answer, answer);
+    told.dones = 0;
+}
+
+static void saw(enum tn_line_whose whose, uint64_t own, uint64_t first, uint64_t before)
+{
+    struct tn_line_view view = {
+        .whose = whose, .own = { .order = own, .token = own }, .first = first, .before = before
+    };
+
+    tn_line_saw(&claim, 0, engine.request, &view);
+}
+
+static void proved(bool ours, uint64_t token)
+{
+    struct tn_line_proven proven = { .ours = ours, .token = token };
+
+    tn_line_proved(&claim, 0, engine.request, &proven);
+}
+
+/* In line behind key 5, with key 9. */
+static void queue_up(void)
+{
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    saw(TN_LINE_MINE, 9, 5, 7);
+    check_asked(TN_LINE_FOLLOW);
+    CHECK_EQ_U64(engine.before, 7);
+    tn_line_followed(&claim, 0, engine.request, true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_QUEUED);
+}
+
+static void win(void)
+{
+    queue_up();
+    tn_line_gone(&claim, 0, 7);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_MINE, 9, 9, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(true, 9);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_GRANTED);
+}
+
+TEST(a_key_made_alone_is_a_grant_in_one_step)
+{
+    struct tn_line_view view = {
+        .whose = TN_LINE_MINE, .own = { 4, 4 }, .first = 4, .proved = true
+    };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, false);
+    check_asked(TN_LINE_CREATE);
+    CHECK(!engine.behind);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(claim.key.token, 4);
+    CHECK_EQ_U64(tn_line_held(&line), 1);
+}
+
+TEST(a_claim_that_does_not_wait_leaves_no_key_in_a_line)
+{
+    begin(true);
+    tn_line_acquire(&claim, 0, false);
+    saw(TN_LINE_NOBODYS, 0, 5, 0);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_HELD);
+    begin(false);
+    tn_line_acquire(&claim, 0, false);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NOBODYS, 0, 0, 0);
+    check_asked(TN_LINE_CREATE);
+    saw(TN_LINE_MINE, 9, 8, 8); /* Somebody was quicker. */
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(engine.order, 9);
+    tn_line_removed(&claim, 0, engine.request);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NOBODYS, 0, 8, 0);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_HELD);
+}
+
+TEST(the_first_in_line_leads_only_after_a_proof)
+{
+    begin(true);
+    win();
+    CHECK_EQ_I64(claim.place, TN_LINE_HELD);
+    CHECK_EQ_U64(claim.key.token, 9);
+}
+
+TEST(a_key_that_is_gone_when_it_is_to_be_proved_leads_nobody)
+{
+    begin(true);
+    queue_up();
+    tn_line_gone(&claim, 0, 7);
+    saw(TN_LINE_MINE, 9, 9, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(false, 0);
+    CHECK_EQ_U64(told.dones, 0);
+    check_asked(TN_LINE_CREATE); /* It has lost its place and takes another. */
+    CHECK_EQ_U64(tn_line_held(&line), 0);
+}
+
+TEST(a_key_of_an_old_session_is_not_taken_for_ours)
+{
+    begin(false);
+    tn_line_acquire(&claim, 0, true);
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    tn_line_go_on(&claim, 0);
+    check_asked(TN_LINE_LOOK);
+    CHECK(engine.fresh);
+    saw(TN_LINE_NAMED_MINE, 3, 3, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(false, 0);
+    check_asked(TN_LINE_CREATE);
+    CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(a_lost_create_is_found_again_and_proved_before_it_counts)
+{
+    begin(false);
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    tn_line_go_on(&claim, 0);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NAMED_MINE, 3, 3, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(true, 30);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NAMED_MINE, 3, 3, 0); /* The same key: it was proved. */
+    check_asked(TN_LINE_PROVE);
+    proved(true, 30);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(claim.key.token, 30);
+}
+
+TEST(a_late_answer_is_ignored)
+{
+    struct tn_line_view view = {
+        .whose = TN_LINE_MINE, .own = { 4, 4 }, .first = 4, .proved = true
+    };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, true);
+    uint64_t late = engine.request;
+    CHECK(tn_line_failed(&claim, late, true));
+    CHECK(!tn_line_failed(&claim, late, true));
+    tn_line_saw(&claim, 0, late, &view);
+    CHECK_EQ_U64(told.dones, 0);
+    CHECK_EQ_I64(claim.proof, TN_LINE_UNSURE);
+}
+
+TEST(a_predecessor_gone_before_it_is_watched_is_noticed)
+{
+    begin(false);
+    tn_line_acquire(&claim, 0, true);
+    saw(TN_LINE_MINE, 9, 5, 7);
+    check_asked(TN_LINE_FOLLOW);
+    tn_line_followed(&claim, 0, engine.request, false);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_MINE, 9, 5, 5);
+    check_asked(TN_LINE_FOLLOW);
+    uint64_t request = engine.request;
+    tn_line_gone(&claim, 0, 5); /* The event overtakes the answer that set the watch. */
+    check_asked(TN_LINE_LOOK);
+    tn_line_followed(&claim, 0, request, true);
+    CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(a_release_removes_exactly_its_own_key)
+{
+    begin(true);
+    win();
+    tn_line_release(&claim, 0, 8);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_STALE);
+    tn_line_release(&claim, 0, 9);
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(engine.order, 9);
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    tn_line_go_on(&claim, 0);
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(engine.order, 9);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+    tn_line_release(&claim, 0, 9);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NOBODYS, 0, 12, 0);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+    tn_line_acquire(&claim, 0, true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_STALE);
+}
+
+TEST(a_key_that_comes_back_with_a_backup_is_removed_again)
+{
+    begin(true);
+    win();
+    tn_line_release(&claim, 0, 9);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+    tn_line_release(&claim, 0, 9);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_MINE, 9, 9, 0);
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(engine.order, 9);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(claim.place, TN_LINE_OVER);
+}
+
+TEST(a_release_settles_a_create_without_an_answer)
+{
+    begin(false);
+    tn_line_acquire(&claim, 0, true);
+    tn_line_release(&claim, 0, 0);
+    check_asked(TN_LINE_CREATE); /* Its answer comes first. */
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    tn_line_go_on(&claim, 0);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NAMED_MINE, 3, 3, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(true, 30);
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(engine.order, 3);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(claim.place, TN_LINE_LEFT);
+}
+
+TEST(a_release_with_a_token_that_was_never_ours_is_for_the_engine_to_judge)
+{
+    begin(true);
+    tn_line_release(&claim, 0, 5);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NOBODYS, 0, 5, 0);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_STALE);
+    CHECK(told.answer.stranger);
+}
+
+TEST(a_key_of_a_term_that_is_over_is_cleared)
+{
+    struct tn_line_view view = {
+        .whose = TN_LINE_SIBLINGS, .own = { 4, 4 }, .first = 4, .sibling = secret(3)
+    };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, true);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    check_asked(TN_LINE_FOLLOW); /* The other term may still lead. */
+    tn_line_followed(&claim, 0, engine.request, true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(claim.place, TN_LINE_BLOCKED);
+    sibling.place = TN_LINE_LEFT;
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    check_asked(TN_LINE_CLEAR);
+    CHECK_EQ_U64(engine.before, 4);
+    tn_line_removed(&claim, 0, engine.request);
+    check_asked(TN_LINE_CREATE);
+}
+
+TEST(a_revoked_holder_gives_up_its_key_after_the_hold_off)
+{
+    begin(false);
+    win();
+    tn_line_changed(&claim, TN_SEC(1), 9);
+    CHECK_EQ_U64(told.revoked, 1);
+    CHECK_EQ_U64(tn_line_held(&line), 1);
+    CHECK_EQ_I64(tn_line_wake_at(&line), TN_SEC(1) + HOLD_OFF);
+    tn_line_acquire(&claim, TN_SEC(1), true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_HELD);
+    tn_line_tick(&line, TN_SEC(1) + HOLD_OFF);
+    check_asked(TN_LINE_REMOVE);
+    tn_line_removed(&claim, 0, engine.request);
+    CHECK_EQ_I64(claim.place, TN_LINE_OVER);
+}
+
+TEST(a_claim_revoked_before_it_led_takes_another_place)
+{
+    struct tn_line_view view = {
+        .whose = TN_LINE_MINE, .own = { 9, 9 }, .first = 9, .changed = true
+    };
+
+    begin(true);
+    queue_up();
+    tn_line_gone(&claim, 0, 7);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    check_asked(TN_LINE_REMOVE);
+    tn_line_removed(&claim, 0, engine.request);
+    check_asked(TN_LINE_CREATE);
+    CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(a_held_claim_whose_key_is_gone_has_ended)
+{
+    begin(true);
+    win();
+    tn_line_gone(&claim, 0, 9);
+    CHECK_EQ_U64(told.ended, 1);
+    CHECK_EQ_U64(tn_line_held(&line), 0);
+    tn_line_acquire(&claim, 0, true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_STALE); /* One term, one token. */
+}
+
+TEST(a_key_seen_as_the_first_is_adopted_by_a_claim_at_rest)
+{
+    struct tn_line_key key = { 4, 4 };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, false);
+    CHECK(!tn_line_adopt(&claim, 0, &key, false)); /* What is under way will see it. */
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    tn_line_give_up(&claim);
+    CHECK(tn_line_adopt(&claim, 0, &key, true));
+    CHECK_EQ_I64(claim.place, TN_LINE_REVOKED);
+    CHECK_EQ_U64(told.revoked, 1);
+}
