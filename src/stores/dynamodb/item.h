@@ -28,7 +28,6 @@ enum { TN_ITEM_RVN = 37 }; /* Room for a recordVersionNumber of ours. */
 struct tn_item {
     bool there;       /* There is a lock item; */
     bool ours;        /* and it was written by tenure last. */
-    bool has_counter; /* There is a counter item, or none was found by looking. */
     uint64_t counter; /* What it says; 0: nothing. */
     struct tn_row row;
     char rvn[TN_ROW_VERSION - 21]; /* A colon, a token and a zero go behind it. */

@@ -452,7 +452,7 @@ static int open_table(const struct tn_store_ops *ops, const struct tn_store_open
 const struct tn_store_ops tn_dynamodb_store_ops = {
     .scheme = "dynamodb",
     .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_BOUND,
-    .ttl_min = TN_SEC(1),
+    .ttl_min = TN_SEC(3), /* A write has a twelfth of it, also when the table is slow. */
     .ttl_max = TN_SEC(86400),
     .open = open_table,
     TN_ROWS_OPS,
