@@ -517,8 +517,14 @@ static void do_tick(struct step *step)
     step->result->answer = TN_ANSWER_OK;
 }
 
-/* The row that @sql stands on, as others may know it. */
-static void read_view(struct tn_sqlite *store, enum tn_sql sql, struct tn_sqlite_lease *ret_lease)
+void tn_sqlite_settle(struct tn_sqlite *store)
+{
+    adopt(store);
+    reap(store, INT_MAX);
+}
+
+void tn_sqlite_read_view(struct tn_sqlite *store, enum tn_sql sql,
+                         struct tn_sqlite_lease *ret_lease)
 {
     struct tn_sqlite_lease lease = { 0 };
 
@@ -549,7 +555,7 @@ static bool needs_name(enum tn_op_kind kind)
            kind == TN_OP_REVOKE;
 }
 
-int tn_sqlite_check_op(const struct tn_op *op, struct tn_text *reterr)
+static int check_op(const struct tn_op *op, struct tn_text *reterr)
 {
     const char *reason = "the TTL, the label or the sequence number is out of range";
     bool opens = op->kind == TN_OP_OPEN || (op->kind == TN_OP_ACQUIRE && op->ttl > 0);
@@ -577,7 +583,7 @@ void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
     operations[op->kind](&step);
     if (op->name_len > 0 &&
         tn_sql_step(store, TN_SQL_LEASE_VIEW, "tt", store->clock.domain, step.name))
-        read_view(store, TN_SQL_LEASE_VIEW, &ret_result->lease);
+        tn_sqlite_read_view(store, TN_SQL_LEASE_VIEW, &ret_result->lease);
 }
 
 bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_result *ret_result)
@@ -589,7 +595,7 @@ bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_
     ret_result->answer = TN_ANSWER_FREE;
     if (!tn_sql_step(store, sql, "tt", store->clock.domain, name))
         return store->failed == 0;
-    read_view(store, sql, lease);
+    tn_sqlite_read_view(store, sql, lease);
     if (tn_sql_is_null(store, sql, 2))
         return true;
     ret_result->answer = TN_ANSWER_HELD;
@@ -624,7 +630,7 @@ int tn_sqlite_step(struct tn_sqlite *store, const struct tn_op *op,
 {
     struct tn_sqlite_result result;
 
-    int rc = tn_sqlite_check_op(op, reterr);
+    int rc = check_op(op, reterr);
     if (rc < 0)
         return rc;
     rc = tn_sql_begin(store, reterr);
@@ -637,89 +643,4 @@ int tn_sqlite_step(struct tn_sqlite *store, const struct tn_op *op,
     tn_sqlite_ring(store);
     *ret_result = result;
     return 0;
-}
-
-/* Collect before anything is printed: a reader that stops must not stop the transaction. */
-static int collect(struct tn_sqlite *store, const char *prefix, struct tn_sqlite_lease **ret_leases,
-                   size_t *ret_count)
-{
-    struct tn_sqlite_lease *leases = NULL;
-    size_t count = 0;
-    size_t room = 0;
-    char end[TN_NAME_MAX + 2];
-
-    /* No name has a byte above '~'. */
-    (void)snprintf(end, sizeof end, "%s\x7f", prefix);
-    bool more = tn_sql_step(store, TN_SQL_LIST, "ttt", store->clock.domain, prefix, end);
-    for (; more; more = tn_sql_next(store, TN_SQL_LIST)) {
-        if (count == room) {
-            room = room > 0 ? 2 * room : 64;
-            struct tn_sqlite_lease *grown = realloc(leases, room * sizeof *leases);
-            if (grown == NULL) {
-                free(leases);
-                return TENURE_E_NOMEM;
-            }
-            leases = grown;
-        }
-        read_view(store, TN_SQL_LIST, &leases[count++]);
-    }
-    *ret_leases = leases;
-    *ret_count = count;
-    return 0;
-}
-
-/* Ends the transaction; one that cannot be ended at once has not happened. */
-static int end_or_busy(struct tn_sqlite *store, int status, struct tn_text *reterr)
-{
-    int rc = tn_sql_end(store, status, reterr);
-
-    if (rc == TN_SQL_AGAIN) {
-        tn_sql_roll_back(store);
-        store->was_busy = true;
-        rc = tn_sql_error(store->path, SQLITE_BUSY, NULL, reterr);
-    }
-    return rc;
-}
-
-int tn_sqlite_list(struct tn_sqlite *store, const char *prefix, struct tn_sqlite_lease **ret_leases,
-                   size_t *ret_count, struct tn_text *reterr)
-{
-    struct tn_sqlite_lease *leases = NULL;
-    size_t count = 0;
-
-    if (strlen(prefix) > TN_NAME_MAX) {
-        tn_text_add(reterr, "the prefix is longer than a name");
-        return TENURE_E_INVALID;
-    }
-    int rc = tn_sql_begin(store, reterr);
-    if (rc < 0)
-        return rc;
-    adopt(store);
-    reap(store, INT_MAX);
-    rc = end_or_busy(store, collect(store, prefix, &leases, &count), reterr);
-    if (rc < 0) {
-        free(leases);
-        return rc;
-    }
-    tn_sqlite_ring(store);
-    *ret_leases = leases;
-    *ret_count = count;
-    return 0;
-}
-
-int tn_sqlite_forget(struct tn_sqlite *store, const char *prefix, struct tn_text *reterr)
-{
-    char end[TN_NAME_MAX + 3];
-
-    int rc = tn_sql_begin(store, reterr);
-    if (rc < 0)
-        return rc;
-    adopt(store);
-    reap(store, INT_MAX);
-    (void)snprintf(end, sizeof end, "%s\x7f", prefix);
-    (void)tn_sql_step(store, TN_SQL_FORGET, "tt", prefix, end);
-    rc = end_or_busy(store, 0, reterr);
-    if (rc == 0)
-        tn_sqlite_ring(store);
-    return rc;
 }

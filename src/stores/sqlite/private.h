@@ -124,12 +124,16 @@ TENURE_MUST_USE int tn_sql_begin_read(struct tn_sqlite *store, struct tn_text *r
 TENURE_MUST_USE int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr);
 void tn_sql_roll_back(struct tn_sqlite *store);
 
-/* The rules, inside a transaction. The operation has passed the check. */
-TENURE_MUST_USE int tn_sqlite_check_op(const struct tn_op *op, struct tn_text *reterr);
+/* The rules, inside a transaction. The operation was checked. */
 void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
                      struct tn_sqlite_result *ret_result);
 /* Read @name without changing anything. False: something is due first, apply a READ or a TICK. */
 bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_result *ret_result);
+/* Carry out all that is due, on every name. */
+void tn_sqlite_settle(struct tn_sqlite *store);
+/* The row that @sql stands on, as others may know it. */
+void tn_sqlite_read_view(struct tn_sqlite *store, enum tn_sql sql,
+                         struct tn_sqlite_lease *ret_lease);
 /* Told through @hears: leases of session @id that are revoked. */
 void tn_sqlite_tell_revoked(struct tn_sqlite *store, int64_t id);
 /* When a lease that session @id waits for may become free without anybody's doing; TN_NEVER. */
