@@ -6,6 +6,7 @@ SEEDS ?= 2000
 COVERAGE_MIN ?= 95
 FUZZ_SECONDS ?= 3600
 CHECK_JOBS ?= 4
+ENGINE_RUNS = 4
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 # Pass a compiler on only if one was asked for: make CC=clang.
@@ -42,7 +43,8 @@ check-go: build
 check-engines: build
 	@tools/deps --if-root check servers go
 	@tools/servers
-	@tests/run -b $(BUILD) -j 2 tests/engines/*.sh
+	@TENURE_CHAOS_RUNS=$(ENGINE_RUNS) tests/run -b $(BUILD) -j 2 tests/engines/*.sh \
+		tests/engines/chaos/*.sh
 
 # Long and random, with real processes.
 check-chaos: build

@@ -122,42 +122,42 @@ for mode in careless half; do
     fake_start $mode
     what=If-Match
     [ $mode = half ] || what=If-None-Match
-    refuses 77 "the server does not honour $what" "$(url "$fake_port")" 5s
+    refuses 77 "the server does not honour $what" "$(url "$fake_port")" 60s
     t_run "$tenure" doctor --for 100ms "$(url "$fake_port")"
     t_check "doctor: 77, not $t_status" [ "$t_status" -eq 77 ]
     t_check "doctor says so: $(cat "$t_out")" grep -q "may write  *no: .*not honour $what" "$t_out"
 done
 
 t_case "what is wrong is said in one line"
-refuses 69 "there is no such bucket" "s3://nothing/x?endpoint=http://127.0.0.1:$port" 5s
-refuses 69 "Connection refused" "$(url 1)" 5s
-refuses 69 "no TLS connection" "s3://leases/x?endpoint=https://127.0.0.1:$port" 5s
+refuses 69 "there is no such bucket" "s3://nothing/x?endpoint=http://127.0.0.1:$port" 60s
+refuses 69 "Connection refused" "$(url 1)" 60s
+refuses 69 "no TLS connection" "s3://leases/x?endpoint=https://127.0.0.1:$port" 60s
 good=$AWS_SECRET_ACCESS_KEY
 AWS_SECRET_ACCESS_KEY=geheim-wrong
-refuses 77 "the secret key is wrong; the credentials are from the environment" "$here" 5s
+refuses 77 "the secret key is wrong; the credentials are from the environment" "$here" 60s
 AWS_SECRET_ACCESS_KEY=$good AWS_ACCESS_KEY_ID=nobody
-refuses 77 "the access key is unknown or expired" "$here" 5s
+refuses 77 "the access key is unknown or expired" "$here" 60s
 AWS_ACCESS_KEY_ID=tenure
 fake_start 403:AccessDenied
-refuses 77 "not permitted; allow s3:GetObject" "$(url "$fake_port")" 5s
+refuses 77 "not permitted; allow s3:GetObject" "$(url "$fake_port")" 60s
 fake_start 301:PermanentRedirect
-refuses 69 "region 'us-east-1' is not the bucket's; add region=eu-west-9" "$(url "$fake_port")" 5s
+refuses 69 "region 'us-east-1' is not the bucket's; add region=eu-west-9" "$(url "$fake_port")" 60s
 fake_start 429:TooManyRequests
-refuses 69 "the server asks for fewer requests (TooManyRequests)" "$(url "$fake_port")" 5s
+refuses 69 "the server asks for fewer requests (TooManyRequests)" "$(url "$fake_port")" 60s
 fake_start 503:SlowDown
-refuses 69 "the server asks for fewer requests (SlowDown)" "$(url "$fake_port")" 5s
+refuses 69 "the server asks for fewer requests (SlowDown)" "$(url "$fake_port")" 60s
 fake_start 500:InternalError
-refuses 69 "the server answers 500 (InternalError)" "$(url "$fake_port")" 5s
+refuses 69 "the server answers 500 (InternalError)" "$(url "$fake_port")" 60s
 fake_start 409:OperationAborted
-refuses 69 "the server answers 409 (OperationAborted)" "$(url "$fake_port")" 5s
+refuses 69 "the server answers 409 (OperationAborted)" "$(url "$fake_port")" 60s
 fake_start garbage
-refuses 69 "the object is no record of tenure" "$(url "$fake_port")" 5s
+refuses 69 "the object is no record of tenure" "$(url "$fake_port")" 60s
 fake_start huge
-refuses 69 "the answer is longer than 65536 bytes" "$(url "$fake_port")" 5s
+refuses 69 "the answer is longer than 65536 bytes" "$(url "$fake_port")" 60s
 
 t_case "a URL that is wrong is refused before anything is asked"
 while read -r bad words; do
-    refuses 64 "$words" "$bad" 5s
+    refuses 64 "$words" "$bad" 60s
 done <<END
 s3:leases no // behind the scheme
 s3://A/x the bucket's name has 3 to 63
@@ -168,7 +168,7 @@ s3://leases/x?poll=1ms poll is from 100ms to 60s
 s3://leases/x?ca=/no/such/file cannot read '/no/such/file'
 END
 AWS_REGION=
-refuses 64 "there is no region" "s3://leases/x" 5s
+refuses 64 "there is no region" "s3://leases/x" 60s
 refuses 64 "takes a TTL of 5s or more" "$here" 3s
 
 t_case "scripts are told that they cannot keep a lease there"
