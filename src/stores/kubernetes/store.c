@@ -581,7 +581,8 @@ static int kube_open(const struct tn_store_ops *ops, const struct tn_store_open 
 const struct tn_store_ops tn_kubernetes_store_ops = {
     .scheme = "kubernetes",
     .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_BOUND,
-    .ttl_min = TN_SEC(3), /* So that renewals are a second apart: client-go sees no less. */
+    .ttl_min = TN_SEC(5), /* A write may take a few tenths of a second; and client-go sees renewals
+                             that are a second apart. */
     .ttl_max = TN_SEC(86400),
     .open = kube_open,
     TN_ROWS_OPS,
