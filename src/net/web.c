@@ -796,9 +796,12 @@ int tn_web_open(struct uv_loop_s *loop, const struct tn_web_options *options,
     (void)curl_multi_setopt(web->multi, CURLMOPT_SOCKETDATA, web);
     (void)curl_multi_setopt(web->multi, CURLMOPT_TIMERFUNCTION, set_timer);
     (void)curl_multi_setopt(web->multi, CURLMOPT_TIMERDATA, web);
-    if (options->connections > 0)
+    if (options->connections > 0) {
+        /* By default only four stay open for each request under way: none, between two batches. */
+        (void)curl_multi_setopt(web->multi, CURLMOPT_MAXCONNECTS, (long)options->connections);
         (void)curl_multi_setopt(web->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
                                 (long)options->connections);
+    }
     (void)uv_timer_init(loop, &web->timer);
     (void)uv_idle_init(loop, &web->turn);
     web->timer.data = web;
