@@ -1,9 +1,9 @@
 /* row_sessions.c - the sessions of a store of rows that has them, as Consul's.
  *
  * A session holds rows and lives for a TTL behind its last renewal, and up to twice as long: the
- * store is in no hurry. When it ends, its rows are free, and for a lock-delay nobody gets them. What
- * breaks: a session ends before its time, because the agent that it belongs to dies or an operator
- * destroys it; and a lost reply makes a client open a second one. */
+ * store is in no hurry. When it ends, its rows are free, and a lock-delay keeps them so. What
+ * breaks: a session ends before its time, because its agent dies or an operator destroys it; and a
+ * lost reply makes a client open a second one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

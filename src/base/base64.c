@@ -44,3 +44,25 @@ char *tn_base64_decode(const char *text, size_t len, size_t *ret_len)
     *ret_len = out;
     return bytes;
 }
+
+void tn_base64_add(struct tn_text *text, const char *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t left = len - i;
+        unsigned long word = (unsigned long)(unsigned char)bytes[i] << 16;
+        char four[4];
+        if (left > 1)
+            word |= (unsigned long)(unsigned char)bytes[i + 1] << 8;
+        if (left > 2)
+            word |= (unsigned long)(unsigned char)bytes[i + 2];
+        for (int j = 0; j < 4; j++)
+            four[j] = digits[word >> (18 - 6 * j) & 63];
+        if (left < 3)
+            four[3] = '=';
+        if (left < 2)
+            four[2] = '=';
+        tn_text_add_bytes(text, four, 4);
+    }
+}

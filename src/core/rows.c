@@ -68,6 +68,20 @@ uint64_t tn_row_token(const struct tn_row *row, const char *version)
     return row->floor + (row->floor < UINT64_MAX);
 }
 
+void tn_rows_name_settle(struct tn_rows_name *name, struct tn_row *row, const char *version)
+{
+    bool known = !tn_secret_is_zero(&row->term) && tn_secret_equal(&name->term, &row->term);
+
+    if (!row->minted)
+        return;
+    row->token = known && !row->held ? name->token : tn_row_token(row, version);
+    row->minted = false;
+    if (row->held) {
+        name->term = row->term;
+        name->token = row->token;
+    }
+}
+
 void tn_rows_init(struct tn_rows *rows, const struct tn_rows_host *host, void *arg,
                   const struct tn_secret *session_hash, tenure_ns ttl, tenure_ns attempt_timeout,
                   tenure_ns acquire_timeout)
@@ -276,8 +290,10 @@ static void finish(struct tn_rows_claim *claim, tenure_ns now, enum tn_answer an
     if (goal == TN_ROWS_ACQUIRE && answer == TN_ANSWER_GRANTED) {
         claim->held = !claim->row.revoked;
         claim->revoked = claim->row.revoked;
+        claim->give_back_at = now + claim->rows->ttl;
     }
-    claim->rows->host->done(claim->rows->arg, claim, goal, &done);
+    if (goal != TN_ROWS_GIVE_BACK)
+        claim->rows->host->done(claim->rows->arg, claim, goal, &done);
     rest(claim, now);
 }
 
@@ -289,7 +305,8 @@ static void fail(struct tn_rows_claim *claim, tenure_ns now)
         fail_renewal(claim, now);
         return;
     }
-    claim->rows->host->done(claim->rows->arg, claim, claim->goal, &done);
+    if (claim->goal != TN_ROWS_GIVE_BACK)
+        claim->rows->host->done(claim->rows->arg, claim, claim->goal, &done);
     rest(claim, now);
 }
 
@@ -431,6 +448,7 @@ static void end_term(struct tn_rows_claim *claim, tenure_ns now)
 {
     claim->held = false;
     claim->revoked = is_mine(claim);
+    claim->give_back_at = now + claim->rows->ttl;
     claim->rows->host->ended(claim->rows->arg, claim);
     rest(claim, now);
 }
@@ -486,6 +504,7 @@ static void judge(struct tn_rows_claim *claim, tenure_ns now, bool written)
         judge_acquire(claim, now, written);
         break;
     case TN_ROWS_RELEASE:
+    case TN_ROWS_GIVE_BACK:
         judge_release(claim, now);
         break;
     case TN_ROWS_RENEW:
@@ -566,9 +585,12 @@ static void settle_token(struct tn_rows_claim *claim)
         row->minted = row->held;
     if (!row->minted)
         return;
-    row->token = claim->token != 0 && is_mine(claim) && !TN_PLANT(TOKEN_OF_RENEWAL)
-                     ? claim->token
-                     : tn_row_token(row, claim->version);
+    if (TN_PLANT(TOKEN_OF_RENEWAL))
+        row->token = tn_row_token(row, claim->version);
+    else if (claim->token != 0 && is_mine(claim))
+        row->token = claim->token;
+    else
+        tn_rows_name_settle(claim->name, row, claim->version);
     row->minted = false;
 }
 
@@ -794,10 +816,25 @@ static void give_up_renewals(struct tn_rows *rows, tenure_ns now)
     answer_renewals(rows);
 }
 
+/* Nobody can take a row over as long as its session lives. So a holder that was told to give it
+ * back and has not done so for a TTL, in which its deadline has passed, is relieved of it. */
+static void give_back(struct tn_rows_claim *claim, tenure_ns now)
+{
+    if (!claim->rows->has_sessions || !claim->revoked || claim->goal != TN_ROWS_REST ||
+        claim->request != 0 || now < claim->give_back_at)
+        return;
+    claim->goal = TN_ROWS_GIVE_BACK;
+    claim->give_back_at = now + claim->rows->ttl / RETRIES; /* Should it fail. */
+    claim->asked = 0;
+    claim->known = false;
+    proceed(claim, now);
+}
+
 void tn_rows_tick(struct tn_rows *rows, tenure_ns now)
 {
     give_up_renewals(rows, now);
     for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
+        give_back(claim, now);
         if (claim->give_up_at > now)
             continue;
         if (claim->putting)
@@ -814,6 +851,10 @@ tenure_ns tn_rows_wake_at(const struct tn_rows *rows)
     for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
         if (claim->give_up_at < at)
             at = claim->give_up_at;
+    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
+        if (rows->has_sessions && claim->revoked && claim->goal == TN_ROWS_REST &&
+            claim->request == 0 && claim->give_back_at < at)
+            at = claim->give_back_at;
     if (rows->has_sessions && rows->renewal_count > 0 && !TN_PLANT(RENEWAL_WAITS) &&
         rows->renewals[0].begun_at + rows->attempt_timeout < at)
         at = rows->renewals[0].begun_at + rows->attempt_timeout;

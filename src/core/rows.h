@@ -22,11 +22,12 @@
  * - The token of a term never changes. Where the engine mints it, it is the version of the write
  *   that acquired the row, not of a later one; the writes after it carry it in the row.
  *
- * An engine may have sessions with a TTL of its own (Consul). Then nothing is observed: a row is held
- * as long as its session lives, and the engine says so. A renewal is one call for all rows; each is
- * sent by itself, so that one that hangs does not hold up the next. A session that is gone is never
- * replaced by another one under terms that are still believed. Should the engine end a session
- * early, its lock-delay keeps the rows from others for as long as the holder may believe in it.
+ * An engine may have sessions with a TTL of its own (Consul). Then nothing is observed: a row is
+ * held as long as its session lives, and the engine says so. A renewal is one call for all rows;
+ * each is sent by itself, so that one that hangs does not hold up the next. A session that is gone
+ * is never replaced by another one under terms that are still believed. Should the engine end a
+ * session early, its lock-delay keeps the rows from others for as long as the holder may believe in
+ * it.
  *
  * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock;
  * the host's functions are called from within these calls and must not call back. */
@@ -71,6 +72,7 @@ enum tn_rows_goal {
     TN_ROWS_RENEW,
     TN_ROWS_RELEASE,
     TN_ROWS_REVOKE,
+    TN_ROWS_GIVE_BACK, /* A release of our own accord; nobody is told. */
 };
 
 /* How a write, or a call about the session, ended. */
@@ -90,6 +92,8 @@ struct tn_rows_name {
     struct tn_observer observer; /* Of a holder that is not this process. */
     bool told;                   /* That it is silent. */
     tenure_ns retry_at;          /* The engine may give it out then; 0: nothing is waited for. */
+    struct tn_secret term; /* The last one that was seen to hold the row before its token was in */
+    uint64_t token;        /* it, and the token that followed from the version then. */
 };
 
 /* One term on one name; the caller's, usually the first member of something larger. */
@@ -113,6 +117,7 @@ struct tn_rows_claim {
     uint64_t request;             /* Number of the request under way; 0: none. */
     tenure_ns sent_at;            /* Of that request. */
     tenure_ns give_up_at;
+    tenure_ns give_back_at; /* Engines with sessions: of a row that was revoked. */
     uint32_t tries;
 };
 
@@ -241,6 +246,10 @@ bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now);
 /* The token of a row: the one in it or, when it is minted, its version, and always above its floor.
  */
 uint64_t tn_row_token(const struct tn_row *row, const char *version);
+
+/* The same for a row that may have been seen before: where the engine has freed a row in which the
+ * token is not, the last term's token is the one that it was seen with. Then it is in the row. */
+void tn_rows_name_settle(struct tn_rows_name *name, struct tn_row *row, const char *version);
 
 /* What an observer compares: differs whenever the version does. */
 uint64_t tn_row_beat(const char *version);

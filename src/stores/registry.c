@@ -102,6 +102,7 @@ static const struct {
     { "postgres", "libpq-dev" },
     { "postgresql", "libpq-dev" },
 #endif
+    { NULL, NULL }, /* The end: a build may have them all. */
 };
 
 enum { ABSENT = sizeof absent / sizeof absent[0] };
@@ -130,13 +131,13 @@ static void list_known(struct tn_text *text)
 /* "etdc:..." is near to etcd; "/var/lib/x.db" is a path without its scheme. */
 static int refuse(const char *url, size_t len, struct tn_text *reterr)
 {
-    const char *words[BUILT + ABSENT + 1] = { NULL };
+    const char *words[BUILT + ABSENT] = { NULL };
     char typed[32];
     const char *nearest = NULL;
 
     for (size_t i = 0; i < BUILT; i++)
         words[i] = built[i]->scheme;
-    for (size_t i = 0; i < ABSENT; i++)
+    for (size_t i = 0; absent[i].scheme != NULL; i++)
         words[BUILT + i] = absent[i].scheme;
     if (len > 0 && len < sizeof typed) {
         memcpy(typed, url, len);
@@ -174,7 +175,7 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
         *ret_rest = url + len + 1;
         return 0;
     }
-    for (size_t i = 0; i < ABSENT && url[len] == ':'; i++) {
+    for (size_t i = 0; absent[i].scheme != NULL && url[len] == ':'; i++) {
         if (is_scheme(url, len, absent[i].scheme)) {
             if (absent[i].packages == NULL)
                 tn_text_addf(reterr,
@@ -195,7 +196,7 @@ void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out)
 {
     for (size_t i = 0; i < BUILT; i++)
         tn_text_addf(ret_built, "%s%s", i > 0 ? ", " : "", built[i]->scheme);
-    for (size_t i = 0; i < ABSENT; i++) {
+    for (size_t i = 0; absent[i].scheme != NULL; i++) {
         if (absent[i].packages != NULL)
             tn_text_addf(ret_left_out, "%s%s (%s)", ret_left_out->len > 0 ? ", " : "",
                          absent[i].scheme, absent[i].packages);

@@ -819,3 +819,29 @@ TEST(a_holder_that_is_not_renewed_is_never_observed_by_an_engine_with_sessions)
     answer_get(&claim, 10 * TTL);
     check_told(TN_ANSWER_HELD);
 }
+
+TEST(a_revoked_row_that_is_not_given_back_is_freed_after_a_ttl)
+{
+    struct tn_row marked;
+
+    begin_session();
+    acquire(0);
+    marked = engine.row;
+    marked.revoked = true;
+    write_row(&marked);
+    tn_rows_look(&claim, TN_SEC(1));
+    answer_get(&claim, TN_SEC(1));
+    CHECK_EQ_U64(engine.ends, 1);
+    CHECK_EQ_I64(tn_rows_wake_at(&rows), TN_SEC(1) + TTL);
+    engine.puts = 0;
+    tn_rows_tick(&rows, TTL);
+    CHECK_EQ_U64(engine.puts, 0);
+    tn_rows_tick(&rows, TN_SEC(1) + TTL);
+    answer_get(&claim, TN_SEC(1) + TTL);
+    answer_put(&claim, TN_SEC(1) + TTL, TN_ROWS_WRITTEN);
+    CHECK(!engine.row.held);
+    CHECK_EQ_U64(engine.row.token, 41);
+    CHECK_STR(engine.row.owner, "s1");
+    CHECK(!claim.revoked);
+    CHECK_EQ_U64(told.dones, 0);
+}

@@ -18,6 +18,7 @@ struct tn_rows_watch {
     bool fed;                     /* The engine's feed shows it as it is: */
     struct tn_store_record shown; /* as this. */
     uint64_t shown_beat;
+    uint64_t shown_in;            /* The round of the feed, counted from 1. */
     struct tn_secret refused;     /* The last term that a read refused. */
     char written[TN_ROW_VERSION]; /* The engine told of this version; empty: it has been seen to. */
     char name[TN_NAME_MAX + 1];
@@ -66,5 +67,23 @@ struct tn_rows_news {
     struct tn_store_record record;
     char name[TN_NAME_MAX + 1];
 };
+
+/* --- store.c --- */
+tenure_ns tn_rows_now_of(const struct tn_rows_store *store);
+/* Have a turn of the loop soon. */
+void tn_rows_kick(struct tn_rows_store *store);
+/* The record as this process sees it: a holder that was silent for long enough holds nothing. */
+void tn_rows_judge_record(struct tn_rows_store *store, const struct tn_rows_watch *watch,
+                          struct tn_store_record *record);
+/* If it is news. */
+void tn_rows_tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch,
+                         const struct tn_store_record *record);
+struct tn_rows_watch *tn_rows_find_name(struct tn_rows_store *store, const char *name, size_t len);
+
+/* --- feed.c --- */
+void tn_rows_recipe_session(void *arg, uint64_t number, enum tn_op_kind kind, const char *id);
+void tn_rows_pass_on_calls(struct tn_rows_store *store, tenure_ns now);
+/* Nobody waits for the calls of a session that is dropped. */
+void tn_rows_forget_calls(struct tn_rows_store *store, const struct tn_rows_session *session);
 
 #endif

@@ -57,9 +57,9 @@ struct tn_rows_engine {
      * the version of the acquiring write is the token. Such a write comes with row->minted set and
      * stores no token; a read sets it for a held row without one. */
     bool mints;
-    /* NULL: renewing rewrites the rows held. Else the engine has sessions: OPEN one with the TTL and
-     * the label of the call, RENEW or CLOSE the one called @id. Rows are locked and unlocked for
-     * row->owner, and a row that nobody has locked is free, whatever is written in it. */
+    /* NULL: renewing rewrites the rows held. Else the engine has sessions: OPEN one with the TTL
+     * and the label of the call, RENEW or CLOSE the one called @id. Rows are locked and unlocked
+     * for row->owner, and a row that nobody has locked is free, whatever is written in it. */
     void (*session)(struct tn_rows_store *store, struct tn_rows_call *call);
     /* How often a name that is watched is read; 0: the engine says tn_rows_changed. */
     tenure_ns poll_every;
@@ -81,6 +81,7 @@ struct tn_rows_store {
     struct tn_req_list answers; /* So do these, and the news. */
     struct tn_rows_news *news, **news_end;
     struct tn_store_query *lists;
+    uint64_t feed_round; /* Calls of tn_rows_saw_all. */
     struct tn_prng prng;
     uv_idle_t turn;
     uv_timer_t timer;
@@ -109,6 +110,15 @@ void tn_rows_call_done(struct tn_rows_call *call, enum tn_rows_outcome outcome, 
 /* The row as a record for others. */
 void tn_rows_record(const struct tn_row *row, const char *version,
                     struct tn_store_record *ret_record);
+/* Names as they come, for list; zeroed but for the prefix that they must have. */
+struct tn_rows_listing {
+    const char *prefix;
+    struct tn_store_lease *leases;
+    size_t count, room;
+    bool full; /* Out of memory. */
+};
+void tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
+                         const struct tn_row *row, const char *version);
 /* @name has @version now: it is read again if anybody here wants to know. */
 void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version);
 /* The engine's change feed shows @name as it is, or was a moment ago; @row NULL: it has no row. As
@@ -116,6 +126,8 @@ void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *
  * repeated acquire is answered by what was shown last, unless the holder is silent for too long. */
 void tn_rows_saw(struct tn_rows_store *store, const char *name, const struct tn_row *row,
                  const char *version);
+/* All rows have been shown: a watched name that was not shown since the last call has none. */
+void tn_rows_saw_all(struct tn_rows_store *store);
 /* The feed has ended: what it showed may be old, and the names that are watched are read. */
 void tn_rows_feed_lost(struct tn_rows_store *store);
 /* How many names are watched; @ret_name: one of them. */

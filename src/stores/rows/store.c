@@ -22,7 +22,7 @@ enum { ACTIVE_MAX = 64 };
 
 #define POLL_AGAIN TN_SEC(1) /* A poll that failed; no engine with a feed polls as often. */
 
-static tenure_ns now_of(const struct tn_rows_store *store)
+tenure_ns tn_rows_now_of(const struct tn_rows_store *store)
 {
     return tn_clock_now(store->base.how.clock);
 }
@@ -31,7 +31,7 @@ static tenure_ns now_of(const struct tn_rows_store *store)
 
 static void turn(uv_idle_t *handle);
 
-static void kick(struct tn_rows_store *store)
+void tn_rows_kick(struct tn_rows_store *store)
 {
     (void)uv_idle_start(&store->turn, turn);
 }
@@ -47,7 +47,7 @@ static void add_news(struct tn_rows_store *store, const char *name,
     (void)snprintf(news->name, sizeof news->name, "%s", name);
     *store->news_end = news;
     store->news_end = &news->next;
-    kick(store);
+    tn_rows_kick(store);
 }
 
 static void tell_news(struct tn_rows_store *store)
@@ -89,7 +89,7 @@ static void tell_ends(struct tn_rows_store *store)
 static void add_answer(struct tn_rows_store *store, struct tn_store_req *req)
 {
     tn_req_add(&store->answers, req);
-    kick(store);
+    tn_rows_kick(store);
 }
 
 static void fail_req(struct tn_rows_store *store, struct tn_store_req *req, int status,
@@ -121,11 +121,11 @@ void tn_rows_record(const struct tn_row *row, const char *version,
 }
 
 /* The same as this process sees it: a holder that was silent for long enough holds nothing. */
-static void judge_record(struct tn_rows_store *store, const struct tn_rows_watch *watch,
-                         struct tn_store_record *record)
+void tn_rows_judge_record(struct tn_rows_store *store, const struct tn_rows_watch *watch,
+                          struct tn_store_record *record)
 {
     tenure_ns at = tn_observer_wake_at(&watch->known.observer);
-    tenure_ns now = now_of(store);
+    tenure_ns now = tn_rows_now_of(store);
 
     if (!record->held || at == TN_NEVER)
         return;
@@ -135,8 +135,8 @@ static void judge_record(struct tn_rows_store *store, const struct tn_rows_watch
         record->remaining = at - now;
 }
 
-static void tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch,
-                        const struct tn_store_record *record)
+void tn_rows_tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch,
+                         const struct tn_store_record *record)
 {
     if (watch->watches == 0 ||
         (watch->told && watch->told_held == record->held && watch->told_token == record->token))
@@ -149,7 +149,7 @@ static void tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch
 
 /* --- Names ------------------------------------------------------------------------------------ */
 
-static struct tn_rows_watch *find_name(struct tn_rows_store *store, const char *name, size_t len)
+struct tn_rows_watch *tn_rows_find_name(struct tn_rows_store *store, const char *name, size_t len)
 {
     struct tn_rows_watch *watch = store->names;
 
@@ -160,7 +160,7 @@ static struct tn_rows_watch *find_name(struct tn_rows_store *store, const char *
 
 static struct tn_rows_watch *get_name(struct tn_rows_store *store, const char *name, size_t len)
 {
-    struct tn_rows_watch *watch = find_name(store, name, len);
+    struct tn_rows_watch *watch = tn_rows_find_name(store, name, len);
 
     if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL) {
         memcpy(watch->name, name, len);
@@ -179,7 +179,8 @@ static void drop_names(struct tn_rows_store *store)
     while (*link != NULL) {
         struct tn_rows_watch *watch = *link;
         const struct tn_observer *observer = &watch->known.observer;
-        bool observed = observer->watching && now_of(store) < observer->since + 2 * observer->wait;
+        bool observed =
+            observer->watching && tn_rows_now_of(store) < observer->since + 2 * observer->wait;
         if (watch->watches > 0 || watch->claims > 0 || (observed && !store->base.closing)) {
             link = &watch->next;
             continue;
@@ -222,7 +223,7 @@ static struct tn_rows_session *add_session(struct tn_rows_store *store,
     tn_rows_init(&session->rows, &recipe_host, session, hash, ttl, timing.attempt_timeout,
                  store->base.how.patience);
     session->rows.mints = store->engine->mints;
-    session->rows.has_sessions = store->engine->session != NULL && op->kind == TN_OP_OPEN;
+    session->rows.has_sessions = store->engine->session != NULL;
     session->store = store;
     if (op->label_len > 0)
         memcpy(session->label, op->label, op->label_len);
@@ -301,14 +302,12 @@ static void give_back(struct tn_rows_session *session)
         if ((!each->held && !each->revoked) || !tn_rows_is_free(each) || claim->req != NULL)
             continue;
         if (!claim->given_back)
-            tn_rows_start(each, now_of(session->store), &op);
+            tn_rows_start(each, tn_rows_now_of(session->store), &op);
         else if (each->goal == TN_ROWS_REST)
             each->held = each->revoked = false;
         claim->given_back = true;
     }
 }
-
-static void forget_calls(struct tn_rows_store *store, const struct tn_rows_session *session);
 
 static void drop_sessions(struct tn_rows_store *store)
 {
@@ -329,7 +328,7 @@ static void drop_sessions(struct tn_rows_store *store)
         }
         *link = session->next;
         tn_rows_close_session(&session->rows);
-        forget_calls(store, session);
+        tn_rows_forget_calls(store, session);
         free(session);
     }
 }
@@ -405,7 +404,7 @@ static void end_io(struct tn_rows_io *io, const char *version, const char *why)
     }
     if (why != NULL)
         (void)snprintf(io->error, sizeof io->error, "%s", why);
-    kick(store);
+    tn_rows_kick(store);
 }
 
 void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version)
@@ -457,7 +456,7 @@ static void share(struct tn_rows_store *store, const struct rows_claim *by,
     /* A write that went through shows that nobody else has written: no read is needed until a
      * renewal is overdue. */
     if (written && by->claim.row.held && by->watch->poll_at != TN_NEVER)
-        by->watch->poll_at = now_of(store) + by->claim.row.ttl / 2;
+        by->watch->poll_at = tn_rows_now_of(store) + by->claim.row.ttl / 2;
     (void)snprintf(by->watch->written, sizeof by->watch->written, "%s",
                    io->version[0] != '\0' ? io->version : "-");
     for (struct tn_rows_session *each = store->sessions; written && each != NULL; each = each->next)
@@ -503,14 +502,14 @@ static void end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool
 
     watch->poll = NULL;
     if (failed || is_stray(store, claim)) {
-        watch->poll_at = now_of(store) + tn_plan_jittered(&store->prng, POLL_AGAIN, TN_PPM / 2);
+        watch->poll_at = tn_rows_now_of(store) + tn_plan_jittered(&store->prng, POLL_AGAIN, TN_PPM / 2);
         return;
     }
     /* A feed that lags behind a poll is not to be relied on. */
     watch->fed = watch->fed && tn_row_beat(claim->claim.version) == watch->shown_beat;
     tn_rows_record(&claim->claim.row, claim->claim.version, &record);
-    judge_record(store, watch, &record);
-    tell_change(store, watch, &record);
+    tn_rows_judge_record(store, watch, &record);
+    tn_rows_tell_change(store, watch, &record);
 }
 
 static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal goal,
@@ -540,7 +539,7 @@ static void recipe_done(void *arg, struct tn_rows_claim *of, enum tn_rows_goal g
     req->answer = answer->answer;
     tn_rows_record(&of->row, of->version, &req->record);
     if (answer->answer != TN_ANSWER_GRANTED)
-        judge_record(store, claim->watch, &req->record);
+        tn_rows_judge_record(store, claim->watch, &req->record);
     add_answer(store, req);
     if (goal != TN_ROWS_READ && claim->watch->watches > 0)
         claim->watch->poll_at = 0; /* What this process did is news to it, too. */
@@ -587,7 +586,7 @@ static void recipe_ended(void *arg, struct tn_rows_claim *of)
     const struct tn_rows_session *session = arg;
 
     ((struct rows_claim *)(void *)of)->untold = true;
-    kick(session->store);
+    tn_rows_kick(session->store);
 }
 
 static uint64_t recipe_nonce(void *arg)
@@ -597,76 +596,10 @@ static uint64_t recipe_nonce(void *arg)
     return tn_prng_next(&session->store->prng);
 }
 
-/* --- The engine's sessions -------------------------------------------------------------------- */
-
-static void recipe_session(void *arg, uint64_t number, enum tn_op_kind kind, const char *id)
-{
-    struct tn_rows_session *session = arg;
-    struct tn_rows_store *store = session->store;
-    struct tn_rows_call *call = calloc(1, sizeof *call);
-
-    if (call == NULL)
-        return; /* The recipe gives up waiting for it, by its own clock. */
-    call->store = store;
-    call->session = session;
-    call->kind = kind;
-    call->number = number;
-    call->ttl = session->rows.ttl;
-    call->timeout = session->rows.attempt_timeout;
-    (void)snprintf(call->id, sizeof call->id, "%s", id);
-    (void)snprintf(call->label, sizeof call->label, "%s", session->label);
-    call->next = store->calls;
-    store->calls = call;
-    store->engine->session(store, call);
-}
-
-void tn_rows_call_done(struct tn_rows_call *call, enum tn_rows_outcome outcome, const char *id,
-                       const char *why)
-{
-    struct tn_rows_store *store = call->store;
-    struct tn_rows_call **link = &store->calls;
-
-    while (*link != call)
-        link = &(*link)->next;
-    *link = call->next;
-    call->next = store->calls_ended;
-    store->calls_ended = call;
-    call->outcome = outcome;
-    if (id != NULL)
-        (void)snprintf(call->id, sizeof call->id, "%s", id);
-    (void)snprintf(call->error, sizeof call->error, "%s", why != NULL ? why : "");
-    kick(store);
-}
-
-static void pass_on_calls(struct tn_rows_store *store, tenure_ns now)
-{
-    struct tn_rows_call *call;
-
-    while ((call = store->calls_ended) != NULL) {
-        struct tn_rows_session *session = call->session;
-        store->calls_ended = call->next;
-        if (session != NULL && !store->base.closing && call->kind != TN_OP_CLOSE) {
-            memcpy(session->error, call->error, sizeof session->error);
-            tn_rows_session_done(&session->rows, now, call->number, call->outcome, call->id);
-        }
-        free(call);
-    }
-}
-
-/* Nobody waits for the calls of a session that is dropped. */
-static void forget_calls(struct tn_rows_store *store, const struct tn_rows_session *session)
-{
-    for (struct tn_rows_call *call = store->calls; call != NULL; call = call->next)
-        if (call->session == session)
-            call->session = NULL;
-    for (struct tn_rows_call *call = store->calls_ended; call != NULL; call = call->next)
-        if (call->session == session)
-            call->session = NULL;
-}
-
-static const struct tn_rows_host recipe_host = { recipe_get,     recipe_put,   recipe_done,
-                                                 recipe_renewed, recipe_ended, recipe_nonce,
-                                                 recipe_session };
+static const struct tn_rows_host recipe_host = {
+    recipe_get,   recipe_put,   recipe_done,           recipe_renewed,
+    recipe_ended, recipe_nonce, tn_rows_recipe_session
+};
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -683,7 +616,7 @@ static void start_next(struct rows_claim *claim)
     store->active++;
     claim->denied = false; /* What was said about an earlier one. */
     claim->error[0] = '\0';
-    tn_rows_start(&claim->claim, now_of(store), &claim->req->op);
+    tn_rows_start(&claim->claim, tn_rows_now_of(store), &claim->req->op);
 }
 
 /* A candidate that was refused asks again every now and then. While the feed shows another holder
@@ -694,8 +627,10 @@ static bool is_still_held(const struct tn_rows_store *store, const struct tn_row
     const struct tn_rows_name *known = &watch->known;
 
     return watch->fed && watch->shown.held && watch->watches > 0 &&
-           tn_secret_equal(&watch->refused, term) && known->observer.watching &&
-           !tn_observer_vacant(&known->observer, now_of(store));
+           tn_secret_equal(&watch->refused, term) &&
+           (store->engine->session != NULL ||
+            (known->observer.watching &&
+             !tn_observer_vacant(&known->observer, tn_rows_now_of(store))));
 }
 
 static void ask_claim(struct tn_rows_store *store, struct tn_rows_session *session,
@@ -711,7 +646,7 @@ static void ask_claim(struct tn_rows_store *store, struct tn_rows_session *sessi
     if (watch != NULL && op->kind == TN_OP_ACQUIRE && is_still_held(store, watch, &term)) {
         req->answer = TN_ANSWER_HELD;
         req->record = watch->shown;
-        judge_record(store, watch, &req->record);
+        tn_rows_judge_record(store, watch, &req->record);
         add_answer(store, req);
         return;
     }
@@ -741,7 +676,7 @@ static void renew(struct tn_rows_store *store, struct tn_rows_session *session,
     session->seq = op->seq != 0 ? op->seq : session->seq + 1;
     op->beat = session->rows.begun + 1;
     tn_req_add(&session->renewals, req);
-    tn_rows_renew(&session->rows, now_of(store), op->beat);
+    tn_rows_renew(&session->rows, tn_rows_now_of(store), op->beat);
 }
 
 static void close_session(struct tn_rows_store *store, struct tn_rows_session *session,
@@ -749,13 +684,14 @@ static void close_session(struct tn_rows_store *store, struct tn_rows_session *s
 {
     session->kept = false;
     session->close = req;
-    kick(store);
+    tn_rows_kick(store);
 }
 
 /* Nobody renewed it for a TTL: it is gone, as with any other store. */
 static bool is_over(const struct tn_rows_store *store, struct tn_rows_session *session)
 {
-    bool over = session->kept && session->seq > 0 && tn_rows_is_over(&session->rows, now_of(store));
+    bool over =
+        session->kept && session->seq > 0 && tn_rows_is_over(&session->rows, tn_rows_now_of(store));
 
     if (over) {
         session->kept = false;
@@ -827,76 +763,23 @@ static void poll_name(struct tn_rows_store *store, struct tn_rows_watch *watch)
         return;
     watch->poll_at = TN_NEVER;
     if (store->engine->poll_every > 0)
-        watch->poll_at =
-            now_of(store) + tn_plan_jittered(&store->prng, store->engine->poll_every, TN_PPM / 2);
+        watch->poll_at = tn_rows_now_of(store) +
+                         tn_plan_jittered(&store->prng, store->engine->poll_every, TN_PPM / 2);
     watch->poll = add_claim(store->reader, watch, NULL);
     if (watch->poll != NULL)
-        tn_rows_start(&watch->poll->claim, now_of(store), &op);
+        tn_rows_start(&watch->poll->claim, tn_rows_now_of(store), &op);
 }
 
 void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version)
 {
-    struct tn_rows_watch *watch = find_name(store, name, strlen(name));
+    struct tn_rows_watch *watch = tn_rows_find_name(store, name, strlen(name));
 
     if (watch == NULL)
         return;
     if (watch->watches > 0)
         watch->poll_at = 0;
     (void)snprintf(watch->written, sizeof watch->written, "%s", version);
-    kick(store);
-}
-
-void tn_rows_saw(struct tn_rows_store *store, const char *name, const struct tn_row *row,
-                 const char *version)
-{
-    static const struct tn_row none = { 0 };
-    struct tn_rows_watch *watch = find_name(store, name, strlen(name));
-    enum tn_rows_whose whose = TN_ROWS_OTHERS;
-
-    if (watch == NULL || store->base.closing)
-        return;
-    row = row != NULL ? row : &none;
-    for (const struct tn_rows_session *each = store->sessions;
-         each != NULL && whose == TN_ROWS_OTHERS; each = each->next)
-        whose = tn_rows_whose(&each->rows, &watch->known, row);
-    watch->fed = whose == TN_ROWS_OTHERS;
-    watch->shown_beat = tn_row_beat(version);
-    /* A term of our own is told by its requests; somebody else's write may have ended one. */
-    if (whose != TN_ROWS_OURS || row->revoked)
-        (void)snprintf(watch->written, sizeof watch->written, "%s",
-                       version[0] != '\0' ? version : "(none)");
-    kick(store);
-    if (whose == TN_ROWS_STRAY)
-        return;
-    tn_rows_name_saw(&watch->known, now_of(store),
-                     whose == TN_ROWS_OTHERS && store->engine->session == NULL, row, version);
-    tn_rows_record(row, version, &watch->shown);
-    struct tn_store_record told = watch->shown;
-    judge_record(store, watch, &told);
-    tell_change(store, watch, &told);
-}
-
-void tn_rows_feed_lost(struct tn_rows_store *store)
-{
-    for (struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
-        each->fed = false;
-        if (each->watches > 0)
-            each->poll_at = 0;
-    }
-    kick(store);
-}
-
-size_t tn_rows_watched(const struct tn_rows_store *store, const char **ret_name)
-{
-    size_t count = 0;
-
-    for (const struct tn_rows_watch *each = store->names; each != NULL; each = each->next) {
-        if (each->watches == 0)
-            continue;
-        count++;
-        *ret_name = each->name;
-    }
-    return count;
+    tn_rows_kick(store);
 }
 
 /* A holder whose row somebody else has written learns at once what it means. */
@@ -920,7 +803,7 @@ int tn_rows_watch(struct tn_store *base, const char *name, bool on)
     watch->watches += on ? 1U : -1U;
     watch->told = watch->told && watch->watches > 0;
     watch->poll_at = watch->watches > 0 ? (on ? 0 : watch->poll_at) : TN_NEVER;
-    kick(store);
+    tn_rows_kick(store);
     if (store->engine->watch != NULL && watch->watches == (on ? 1U : 0U))
         store->engine->watch(store);
     return 0;
@@ -932,7 +815,7 @@ void tn_rows_list(struct tn_store *base, const char *prefix, tn_store_listed *do
     const struct tn_store_query query = { .listed = done, .arg = arg };
 
     if (tn_query_add(&store->lists, &query, prefix))
-        kick(store);
+        tn_rows_kick(store);
 }
 
 static void start_lists(struct tn_rows_store *store)
@@ -953,7 +836,7 @@ static void start_lists(struct tn_rows_store *store)
 
 static void wake(uv_timer_t *handle)
 {
-    kick(handle->data);
+    tn_rows_kick(handle->data);
 }
 
 static tenure_ns wake_at(const struct tn_rows_store *store)
@@ -985,7 +868,7 @@ static void tick(struct tn_rows_store *store, tenure_ns now)
         each->written[0] = '\0';
         if (tn_rows_name_is_vacated(&each->known, now)) {
             each->told = false; /* It may have been told as free before, and refused since. */
-            tell_change(store, each, &free);
+            tn_rows_tell_change(store, each, &free);
         }
         if (each->poll_at <= now && each->watches > 0)
             poll_name(store, each);
@@ -998,7 +881,7 @@ static void turn(uv_idle_t *handle)
 {
     struct tn_rows_store *store = handle->data;
     struct tn_rows_io *io;
-    tenure_ns now = now_of(store);
+    tenure_ns now = tn_rows_now_of(store);
 
     (void)uv_idle_stop(&store->turn);
     while ((io = store->ended) != NULL) {
@@ -1007,7 +890,7 @@ static void turn(uv_idle_t *handle)
             pass_on(io, now);
         free(io);
     }
-    pass_on_calls(store, now);
+    tn_rows_pass_on_calls(store, now);
     if (!store->base.closing) {
         tick(store, now);
         drop_sessions(store);
@@ -1039,7 +922,7 @@ static void free_session(struct tn_rows_store *store, struct tn_rows_session *se
         fail_req(store, req, TENURE_E_CLOSED, "the store is closed");
     if (session->close != NULL)
         fail_req(store, session->close, TENURE_E_CLOSED, "the store is closed");
-    forget_calls(store, session);
+    tn_rows_forget_calls(store, session);
     free(session);
 }
 
@@ -1066,7 +949,7 @@ static void close_handles(struct tn_rows_store *store)
 void tn_rows_shut(struct tn_rows_store *store)
 {
     store->shut = true;
-    kick(store);
+    tn_rows_kick(store);
 }
 
 void tn_rows_close(struct tn_store *base, void (*closed)(void *arg), void *arg)
@@ -1082,7 +965,7 @@ void tn_rows_close(struct tn_store *base, void (*closed)(void *arg), void *arg)
     }
     for (struct tn_rows_watch *each = store->names; each != NULL; each = each->next)
         each->watches = 0;
-    kick(store);
+    tn_rows_kick(store);
     store->engine->shut(store);
 }
 

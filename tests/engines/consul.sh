@@ -1,0 +1,129 @@
+#!/bin/sh
+# consul.sh - the store consul: on a real server: conformance, layout, cost, `consul lock`.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/engines/consul.lib
+. "$TENURE_ROOT/tests/engines/consul.lib"
+consul_need
+
+t_case "a server starts"
+t_check "it runs" consul_start
+store=$(url "$port")
+
+conform "consul://127.0.0.1:$port/conform"
+
+t_case "the key is that of consul lock, and its index the token"
+elect "$t_dir/a" --store "$store" --id ada --ttl 10s job
+ada=$elect_pid
+t_check "won" until_true 20 has "$t_dir/a" '"won"'
+token_a=$(token_of "$t_dir/a")
+t_check "the ModifyIndex is the token" [ "$(index_of job)" -eq "$token_a" ]
+kv GET kv/t/job/.lock >"$t_dir/key"
+t_check "with its Flags" has "$t_dir/key" '"Flags":3304740253564472344'
+t_check "locked" has "$t_dir/key" '"Session":"'
+t_check "the label is in the value" sh -c \
+    "sed 's/.*\"Value\":\"//; s/\".*//' '$t_dir/key' | base64 -d | grep -q '\"holder\":\"ada\"'"
+t_run "$tenure" status --store "$store" job
+t_prints 'ada'
+kv GET session/list >"$t_dir/sessions"
+t_check "with a lock-delay of a TTL" has "$t_dir/sessions" '"LockDelay":10000000000'
+kill -TERM "$ada"
+wait "$ada"
+t_check "the release keeps the Flags" sh -c \
+    "curl -s http://127.0.0.1:$port/v1/kv/t/job/.lock | grep -q '\"Flags\":3304740253564472344'"
+
+t_case "a key that was deleted does not restart the token"
+kv DELETE kv/t/job/.lock >/dev/null
+elect "$t_dir/b" --store "$store" --id bob --ttl 10s job
+bob=$elect_pid
+t_check "won" until_true 20 has "$t_dir/b" '"won"'
+t_check "the token rises" [ "$(token_of "$t_dir/b")" -gt "$token_a" ]
+
+t_case "a key that is deleted under its holder ends the term"
+kv DELETE kv/t/job/.lock >/dev/null
+t_check "lost" until_true 20 has "$t_dir/b" '"lost"'
+kill -TERM "$bob"
+wait "$bob"
+
+t_case "a session that is destroyed ends its terms, and the lock-delay is waited for"
+elect "$t_dir/c" --store "$store" --id cyd --ttl 5s delayed
+cyd=$elect_pid
+t_check "won" until_true 20 has "$t_dir/c" '"won"'
+elect "$t_dir/d" --store "$store" --id dan --ttl 5s delayed
+dan=$elect_pid
+t_check "sees the leader" until_true 20 has "$t_dir/d" '"leader".*"holder":"cyd"'
+id=$(kv GET kv/t/delayed/.lock | sed 's/.*"Session":"//; s/".*//')
+destroyed_at=$(now_ms)
+kv PUT "session/destroy/$id" >/dev/null
+t_check "lost" until_true 20 has "$t_dir/c" '"lost"'
+won_again() { [ "$(cat "$t_dir/c" "$t_dir/d" | grep -c '"won"')" -ge 2 ]; }
+t_check "somebody wins again" until_true 40 won_again
+t_check "not before the lock-delay is over" [ $(($(now_ms) - destroyed_at)) -ge 5000 ]
+kill -TERM "$cyd" "$dan"
+wait "$cyd" "$dan"
+
+t_case "consul lock and tenure take turns, and never act at once"
+hand_overs=${TENURE_CONSUL_HANDOVERS:-6}
+cat >"$t_dir/turn" <<'END'
+#!/bin/sh
+echo "$(date +%s%N) begin $1" >>"$2"
+sleep 0.05
+echo "$(date +%s%N) end $1" >>"$2"
+END
+chmod +x "$t_dir/turn"
+theirs() {
+    i=0
+    while [ $i -lt "$hand_overs" ]; do
+        CONSUL_HTTP_ADDR=127.0.0.1:$port "$consul" lock t/mixed "$t_dir/turn theirs $t_dir/turns" \
+            >>"$t_dir/theirs" 2>&1
+        i=$((i + 1))
+    done
+}
+ours() {
+    i=0
+    while [ $i -lt "$hand_overs" ]; do
+        timeout 120 "$tenure" run --once --store "$store" --ttl 10s mixed -- \
+            "$t_dir/turn" ours "$t_dir/turns" >>"$t_dir/ours" 2>&1
+        i=$((i + 1))
+    done
+}
+theirs &
+their_pid=$!
+ours &
+our_pid=$!
+wait "$their_pid" "$our_pid"
+t_check "all of theirs" [ "$(grep -c 'begin theirs' "$t_dir/turns")" -eq "$hand_overs" ]
+t_check "all of ours" [ "$(grep -c 'begin ours' "$t_dir/turns")" -eq "$hand_overs" ]
+sort -n "$t_dir/turns" | awk '$2 == "begin" { if (open) bad = 1; open = 1 }
+    $2 == "end" { open = 0 } END { exit bad }'
+t_check "no two at once" [ $? -eq 0 ]
+
+t_case "a leader renews once per interval, an idle candidate only blocks"
+elect "$t_dir/e" --store "$store" --id eve --ttl 9s cost
+eve=$elect_pid
+t_check "won" until_true 20 has "$t_dir/e" '"won"'
+elect "$t_dir/f" --store "$store" --id fay --ttl 9s cost
+fay=$elect_pid
+t_check "sees the leader" until_true 20 has "$t_dir/f" '"leader".*"holder":"eve"'
+writes=$(requests 'method=PUT url=/v1/txn') reads=$(requests 'url=/v1/kv/t/cost/.lock?consistent')
+renewals=$(requests 'url=/v1/session/renew')
+began_at=$(now_ms)
+until_ms $((began_at + 18000))
+t_check "no writes" [ "$(requests 'method=PUT url=/v1/txn')" -eq "$writes" ]
+more=$(($(requests 'url=/v1/session/renew') - renewals))
+t_check "renewals of two sessions in two TTLs: $more" [ "$more" -ge 6 -a "$more" -le 20 ]
+more=$(($(requests 'url=/v1/kv/t/cost/.lock?consistent') - reads))
+t_check "hardly a read: $more" [ "$more" -le 4 ]
+kill -TERM "$eve" "$fay"
+wait "$eve" "$fay"
+
+t_case "tenure doctor tells the version and the lock-delay"
+t_run "$tenure" doctor --store "$store"
+t_prints '1\.22\.7'
+t_prints 'lock-delay'
+
+t_case "what cannot be: one line each"
+refuses 64 'does not belong into the URL' "consul://geheim@127.0.0.1:$port/t"
+refuses 64 'cannot read the ACL token' "consul://127.0.0.1:$port/t?token_file=/nonexistent"
+refuses 69 'refused' "consul://127.0.0.1:1/t"
+t_done
