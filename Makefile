@@ -75,6 +75,19 @@ demo:
 	@echo
 	@$(DEMO)/tenure sim --scenario pause-and-fence
 
+# The sources as a tarball, and Debian packages of them, in build-dist and build-deb.
+dist:
+	@tools/dist build-dist
+
+deb:
+	@tools/deps deb
+	@tools/deb build-deb
+
+# The tarball builds without git; the packages are installed, used and removed in a bare Debian 12.
+check-deb: build
+	@tools/deps --if-root deb
+	@TENURE_TEST_TIMEOUT=3600 tests/run -b $(BUILD) tests/packaging/*.sh
+
 # The fence alone, as one .c and one .h.
 amalgamation:
 	@tools/amalgamate $(BUILD)/amalgamation
@@ -140,11 +153,14 @@ help:
 	@echo "make check-python  the Python package: its wheel, installed, and its tests"
 	@echo "make check-go   the Go module: its tests under the race detector"
 	@echo "make check-engines  the stores on S3 and others, on their real servers"
+	@echo "make check-deb  the tarball and the packages, in a bare Debian 12"
 	@echo "make check-chaos  random runs with real processes, stopped and killed"
 	@echo "make fuzz       FUZZ_SECONDS (3600) of hostile input for each parser; needs clang"
 	@echo "make demo       three candidates, killed, stopped and handed over; then a fence, simulated"
 	@echo "make amalgamation  the fence alone, as one .c and one .h"
 	@echo "make install    install below PREFIX (/usr/local), staged in DESTDIR"
+	@echo "make dist       the sources as a tarball, in build-dist"
+	@echo "make deb        Debian packages, in build-deb"
 	@echo "make bench-fences  measure what a fence costs at each receiver; part of make bench"
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make valgrind   the unit tests and every verb under valgrind"
@@ -157,7 +173,7 @@ help:
 	@echo "make clean      remove the build directories"
 	@echo "Variables: BUILD=build CHECK_JOBS=4 CC=clang FLAGS=-DTENURE_WERROR=OFF PREFIX= DESTDIR="
 
-.PHONY: all build check check-python check-go check-engines check-chaos valgrind demo
-.PHONY: amalgamation install
+.PHONY: all build check check-python check-go check-engines check-deb check-chaos valgrind demo
+.PHONY: amalgamation install dist deb
 .PHONY: bench bench-sim bench-fences bench-handover
 .PHONY: screenshots deps coverage tidy format clean fuzz help

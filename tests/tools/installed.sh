@@ -36,6 +36,10 @@ for page in man1/tenure.1 man3/libtenure.3 man3/tenure_open.3 man3/tenure_close.
     man3/tenure_deadline.3 man3/tenure_fence_file_append.3; do
     t_check "installed" [ -s "$mandir/$page" ]
 done
+unit=$prefix/lib/systemd/system/tenured.service
+t_check "the unit names the program that is installed: $(grep ExecStart "$unit")" \
+    grep -q "^ExecStart=$prefix/bin/tenured " "$unit"
+t_check "the user and the group" grep -q '^g tenure' "$prefix/lib/sysusers.d/tenured.conf"
 t_check "a page of several" grep -qx '.so man3/tenure_open.3' "$mandir/man3/tenure_close.3"
 version=$(pkg-config --modversion tenure)
 t_check "the version of the command" \

@@ -1,0 +1,151 @@
+#!/bin/sh
+# deb.sh - the Debian packages: two builds give the same bytes, lintian has nothing to say, and in a
+# bare Debian 12 they are installed, used and removed again.
+#
+# The mirror is that of this machine's own apt. TENURE_DEB_ROOT: a folder that keeps the bare system
+# between runs; it is made there if need be.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+
+# skip_all REASON
+skip_all() {
+    t_case "the Debian packages"
+    t_skip "$1"
+    t_done
+}
+for tool in dpkg-buildpackage dh lintian apt-get; do
+    command -v $tool >/dev/null || skip_all "no $tool: tools/deps deb"
+done
+
+t_case "two builds give the same bytes"
+# In another folder, with another umask, time zone and language.
+t_run "$TENURE_ROOT/tools/deb" "$t_dir/packages"
+t_check "status $t_status: $(tail -n 20 "$t_err")" [ "$t_status" -eq 0 ]
+(umask 027 && env TZ=Asia/Tokyo LC_ALL=C.UTF-8 "$TENURE_ROOT/tools/deb" \
+    "$t_dir/again/in/another/place") >/dev/null 2>&1
+for package in "$t_dir"/packages/*.deb; do
+    t_check "same bytes" cmp "$package" "$t_dir/again/in/another/place/${package##*/}"
+done
+for package in libtenure0 libtenure-dev tenure tenured; do
+    set -- "$t_dir/packages/${package}"_*.deb
+    t_check "there is $package" [ -f "$1" ]
+done
+
+t_case "lintian has nothing to say"
+# But for a bug number in the changelog, which only an upload to Debian itself has.
+t_run lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
+    "$t_dir"/packages/*.changes
+t_check "$(grep -E '^[EW]:' "$t_out")" [ "$t_status" -eq 0 ]
+
+t_case "in a bare Debian 12"
+if [ "$(id -u)" -ne 0 ] || [ ! -x /usr/sbin/debootstrap ]; then
+    t_skip "needs root, and debootstrap"
+    t_done
+fi
+# shellcheck disable=SC2016 # The format is apt's.
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CREATED_BY)' 2>/dev/null |
+    awk '$2 == "bookworm" && $3 == "Packages" { print $1; exit }')
+if [ -z "$mirror" ]; then
+    t_skip "the apt of this machine knows no bookworm"
+    t_done
+fi
+base=${TENURE_DEB_ROOT:-$t_dir/base}
+if [ ! -e "$base/etc/debian_version" ]; then
+    proxy=$(apt-config shell proxy Acquire::http::Proxy)
+    eval "$proxy"
+    t_run env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase bookworm "$base.new" \
+        "$mirror"
+    t_check "debootstrap: $(tail -n 5 "$t_out")" [ "$t_status" -eq 0 ]
+    [ "$t_status" -eq 0 ] || t_done
+    mv "$base.new" "$base"
+fi
+root=$t_dir/root
+cp -a "$base" "$root"
+mkdir "$root/packages"
+cp "$t_dir"/packages/*.deb "$root/packages"
+# This machine's own sources and proxies.
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+rm -f "$root/etc/apt/sources.list"
+cp -R /etc/apt/. "$root/etc/apt/"
+mkdir -p "$root/usr/share/keyrings"
+cp -R /usr/share/keyrings/. "$root/usr/share/keyrings/"
+
+# inside COMMAND...: in the bare system, with namespaces of its own for processes and mounts.
+inside() {
+    t_run unshare --mount --pid --fork --mount-proc="$root/proc" \
+        chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# fine WHAT: the last command inside ended well.
+fine() { t_check "$1: status $t_status: $(tail -n 5 "$t_err")" [ "$t_status" -eq 0 ]; }
+
+inside apt-get -qq update
+fine "apt-get update"
+inside sh -c 'apt-get -qq -y --no-install-recommends install /packages/libtenure0_*.deb \
+    /packages/libtenure-dev_*.deb /packages/tenure_*.deb /packages/tenured_*.deb'
+fine "the packages are installed"
+
+t_case "the command leads, with nothing else"
+inside tenure run --ttl 2s job -- sh -c 'echo "leads with $TENURE_TOKEN"'
+fine "tenure run"
+t_prints "leads with 1"
+inside sh /usr/share/doc/tenure/examples/demo.sh /usr/bin/tenure
+fine "the demo"
+t_prints "tokens strictly rising"
+
+t_case "the unit names the program that is installed"
+unit=$root/lib/systemd/system/tenured.service
+start=$(sed -n '/^ExecStart=/,/[^\\]$/p' "$unit" | sed 's/^ExecStart=//; s/\\$//' | tr '\n' ' ')
+t_check "$start" [ -x "$root${start%% *}" ]
+
+t_case "the daemon runs as its own user, and its socket is for the group"
+cat >"$root/try" <<END
+set -e
+useradd --groups tenure member
+useradd stranger
+systemd-tmpfiles --create /usr/lib/tmpfiles.d/tenured.conf
+setpriv --reuid tenured --regid tenured --init-groups $start >/ready 2>&1 &
+for i in \$(seq 600); do grep -q ready /ready && break; sleep 0.1; done
+setpriv --reuid member --regid member --init-groups env TENURE_STORE=unix: \
+    tenure run --ttl 2s shared -- sh -c 'echo "member leads with \$TENURE_TOKEN"'
+setpriv --reuid stranger --regid stranger --init-groups env TENURE_STORE=unix: \
+    tenure status shared || echo "stranger: \$?"
+stat -c '%U:%G %a' /run/tenured/tenured.sock /var/lib/tenured
+kill \$!
+wait \$!
+END
+inside sh /try
+fine "the daemon: $(cat "$root/ready" 2>/dev/null)"
+t_prints "member leads with 1"
+t_prints "stranger: 77"
+t_prints "tenured:tenure 660"
+t_prints "tenured:tenured 700"
+
+t_case "a program is built on the library that is installed, and leads"
+# With this machine's compiler, and headers and libraries of the bare system alone.
+set -- "$root"/usr/lib/*/pkgconfig/tenure.pc
+flags=$(PKG_CONFIG_LIBDIR=${1%/*} PKG_CONFIG_SYSROOT_DIR=$root pkg-config --cflags --libs tenure)
+gzip -dc "$root"/usr/share/doc/libtenure-dev/examples/leader.c* >"$t_dir/leader.c" 2>/dev/null ||
+    cp "$root/usr/share/doc/libtenure-dev/examples/leader.c" "$t_dir/leader.c"
+# shellcheck disable=SC2086 # Words.
+t_run cc --sysroot="$root" -std=c11 -D_GNU_SOURCE "$t_dir/leader.c" -o "$root/leader" $flags
+t_check "compiles: $(head -n 5 "$t_err")" [ "$t_status" -eq 0 ]
+inside sh -c 'timeout -s TERM 3 /leader job sqlite:/leader.db'
+t_prints "working, token 1"
+
+t_case "documents, licence and manual are there"
+for file in share/doc/tenured/copyright share/doc/tenured/README.Debian share/man/man1/tenure.1.gz \
+    share/man/man3/tenure_open.3.gz share/man/man3/tenure_close.3.gz \
+    share/bash-completion/completions/tenure; do
+    t_check "there is /usr/$file" [ -e "$root/usr/$file" ]
+done
+
+t_case "removed, they leave nothing but the data"
+inside apt-get -qq -y purge libtenure0 libtenure-dev tenure tenured
+fine "apt-get purge"
+left=$(find "$root/usr" "$root/lib" "$root/etc" -name '*tenure*' ! -path '*/systemd/*enabled*')
+t_check "left: $left" [ -z "$left" ]
+t_check "the tokens are kept" [ -d "$root/var/lib/tenured/data" ]
+
+t_done
