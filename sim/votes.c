@@ -112,7 +112,8 @@ static void fill_holder(const struct sim_vote_client *client, const struct tn_vo
     event->holder_incarnation = holder.incarnation;
     event->holder_life = 0;
     for (uint32_t i = 0; i < CLAIMS; i++)
-        if (client->claims[i].used && tn_secret_equal(&client->claims[i].base.term, &reply->term))
+        if (client->claims[i].used && client->claims[i].name == event->name &&
+            tn_secret_equal(&client->claims[i].base.term, &reply->term))
             event->holder_life =
                 ((const struct vote_session *)(const void *)client->claims[i].base.session)->life;
 }
@@ -210,6 +211,7 @@ static struct tn_votes_round *begin(void *arg, const struct tn_votes_round *draf
         round->wait = draft->kind != TN_VOTES_ASK || claim->base.wait;
     } else if (job != NULL) {
         round->name = job->name;
+        round->base.name = job->name;
         round->gen = job->request.gen;
         round->token = job->request.token;
     }
@@ -299,7 +301,7 @@ static struct vote_claim *add_claim(struct sim_vote_client *client, struct vote_
         if (claim->used)
             continue;
         *claim = (struct vote_claim) { .name = name, .gen = gen, .used = true };
-        tn_votes_claim_add(&session->base, &claim->base, &term);
+        tn_votes_claim_add(&session->base, &claim->base, name, &term);
         return claim;
     }
     return NULL;

@@ -198,13 +198,15 @@ uint64_t tn_votes_reached(const struct tn_votes *votes, uint64_t *tokens, unsign
 /* A term of this process that a majority has confirmed without our knowing, since the answers were
  * lost. No renewal covers it, and it may have been revoked: it is held once it was asked for again,
  * and told to nobody here before that. */
-static bool is_stray(const struct tn_votes *votes, const struct tn_secret *term)
+static bool is_stray(const struct tn_votes_round *round, const struct tn_secret *term)
 {
+    const struct tn_votes *votes = round->votes;
+
     for (const struct tn_votes_session *session = votes->sessions; session != NULL;
          session = session->next)
         for (const struct tn_votes_claim *claim = session->claims; claim != NULL;
              claim = claim->next)
-            if (tn_secret_equal(&claim->term, term))
+            if (claim->name == round->name && tn_secret_equal(&claim->term, term))
                 return !claim->led && claim->state != TN_VOTES_HELD && !TN_PLANT(VOTES_FOUND);
     return false;
 }
@@ -218,14 +220,14 @@ bool tn_votes_judge(const struct tn_votes_round *round, struct tn_votes_record *
     uint32_t mask = tn_votes_leader(round, true, &server);
     bool decided = tn_votes_is_majority(votes, mask);
 
-    if (decided && !is_stray(votes, &round->replies[server].term)) {
-        *ret_record = (struct tn_votes_record) { server, round->replies[server].token };
+    if (decided && !is_stray(round, &round->replies[server].term)) {
+        *ret_record = (struct tn_votes_record) { server, round->replies[server].token, false };
         return true;
     }
     for (unsigned i = 0; i < votes->count; i++)
         if (is_answered(round, i))
             tokens[count++] = round->replies[i].last;
-    *ret_record = (struct tn_votes_record) { -1, tn_votes_reached(votes, tokens, count) };
+    *ret_record = (struct tn_votes_record) { -1, tn_votes_reached(votes, tokens, count), decided };
     if (!decided && tn_votes_count(mask) + votes->count - count >= votes->majority &&
         round->heard != round->asked)
         return false;

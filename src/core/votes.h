@@ -108,6 +108,7 @@ enum tn_votes_state {
 struct tn_votes_claim {
     struct tn_votes_session *session;
     struct tn_votes_claim *next; /* Among those of the session. */
+    uint64_t name;               /* A number of the caller's: others have others. */
     struct tn_secret term;       /* The hash. */
     enum tn_votes_state state;
     bool wait;               /* Queue where the name is held. */
@@ -136,6 +137,7 @@ struct tn_votes_round {
     struct tn_votes_session *session; /* NULL: READ and REVOKE of nobody's. */
     struct tn_votes_claim *claim;     /* NULL: of none. */
     void *job;                        /* To be answered; NULL: not any more. */
+    uint64_t name;                    /* Of a job's round begin() sets it. */
     uint64_t seq, token;
     uint32_t asked, heard; /* Servers. */
     uint32_t opens;        /* Servers where OPEN takes the place of RENEW. */
@@ -146,6 +148,7 @@ struct tn_votes_round {
 struct tn_votes_record {
     int server;     /* Whose record it is, with a majority behind it; -1: free, as far as known. */
     uint64_t token; /* Free: no later grant is at or below it. */
+    bool stray;     /* Not free, but a majority has a term of ours that we do not hold yet. */
 };
 
 /* The end of a job. */
@@ -198,7 +201,7 @@ uint32_t tn_votes_all(const struct tn_votes *votes);
 void tn_votes_session_add(struct tn_votes *votes, struct tn_votes_session *session, tenure_ns ttl);
 /* @claim is of @session from now on. */
 void tn_votes_claim_add(struct tn_votes_session *session, struct tn_votes_claim *claim,
-                        const struct tn_secret *term_hash);
+                        uint64_t name, const struct tn_secret *term_hash);
 
 /* Begin a job; all return false when there is no memory, and then the job is not answered. */
 TENURE_MUST_USE bool tn_votes_renew(struct tn_votes_session *session, tenure_ns now, bool open,

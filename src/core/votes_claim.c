@@ -32,9 +32,10 @@ static bool is_enough(const struct tn_votes_claim *claim, uint32_t mask)
 }
 
 void tn_votes_claim_add(struct tn_votes_session *session, struct tn_votes_claim *claim,
-                        const struct tn_secret *term_hash)
+                        uint64_t name, const struct tn_secret *term_hash)
 {
     session->refs++;
+    claim->name = name;
     claim->session = session;
     claim->term = *term_hash;
     claim->state = TN_VOTES_ENDED;
@@ -77,9 +78,11 @@ static void end_claim(struct tn_votes_claim *claim)
 static struct tn_votes_round *ask(struct tn_votes_claim *claim, enum tn_votes_kind kind,
                                   uint32_t mask)
 {
-    struct tn_votes_round draft = {
-        .kind = kind, .session = claim->session, .claim = claim, .token = claim->token
-    };
+    struct tn_votes_round draft = { .kind = kind,
+                                    .session = claim->session,
+                                    .claim = claim,
+                                    .name = claim->name,
+                                    .token = claim->token };
 
     return tn_votes_ask(votes_of(claim), &draft, mask);
 }
@@ -119,7 +122,7 @@ static void answer(struct tn_votes_claim *claim, enum tn_answer said,
 {
     struct tn_votes_result result = { .answer = said,
                                       .round = round,
-                                      .record = { -1, claim->token } };
+                                      .record = { .server = -1, .token = claim->token } };
 
     if (round != NULL)
         (void)tn_votes_judge(round, &result.record);
@@ -197,7 +200,7 @@ static void hold(struct tn_votes_claim *claim)
     const struct tn_votes *votes = votes_of(claim);
     struct tn_votes_result result = { .answer = TN_ANSWER_GRANTED,
                                       .claim = claim,
-                                      .record = { -1, claim->token } };
+                                      .record = { .server = -1, .token = claim->token } };
 
     claim->state = TN_VOTES_HELD;
     claim->led = true;

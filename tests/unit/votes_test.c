@@ -166,7 +166,7 @@ static void set_up(unsigned servers)
     for (unsigned i = 0; i < servers; i++)
         renew_at(i, 0);
     CHECK_EQ_U64(told.dones, 1);
-    tn_votes_claim_add(&session, &claim, &mine);
+    tn_votes_claim_add(&session, &claim, 0, &mine);
 }
 
 static void acquire(bool wait)
