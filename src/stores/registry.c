@@ -11,6 +11,7 @@
 #include "stores/memory.h"
 #include "stores/plugin/plugin.h"
 #include "stores/redis/redis.h"
+#include "stores/redlock/redlock.h"
 #include "stores/sqlite/sqlite.h"
 #include "stores/tenured/tenured.h"
 #ifdef TENURE_CONSUL

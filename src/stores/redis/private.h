@@ -4,7 +4,6 @@
  *   conn.c     one connection: log in, find the master, check the server, subscribe; what failed
  *   store.c    requests in, script calls out, answers back
  *   news.c     whom to tell: sessions that are ours, names that are watched, what is due
- *   redlock.c  the same store made of a majority of others; bids.c: its votes, name by name
  *
  * lease.lua is what runs in the server. */
 #ifndef TN_STORES_REDIS_PRIVATE_H
@@ -16,6 +15,7 @@
 #include "base/prng.h"
 #include "base/time.h"
 #include "base/token.h"
+#include "core/votes.h"
 #include "runtime/resp_link.h"
 #include "runtime/store_frame.h"
 #include "runtime/tls.h"
@@ -121,10 +121,11 @@ struct tn_rd_call {
 /* A request to a node of Redlock, and what a node says beside the answer. */
 struct tn_rd_req {
     struct tn_store_req base;
-    uint64_t digest; /* OPEN, RENEW: of the leases that were confirmed there. */
-    uint32_t sure;   /* And their number. */
-    bool confirmed;  /* With a name: whoever has the lease there is sure of it. */
-    uint64_t last;   /* And the token of the term before that. */
+    enum tn_votes_kind kind; /* What is asked; op.kind is the nearest of a plain store. */
+    uint64_t digest;         /* OPEN, RENEW: of the leases that were confirmed there. */
+    uint32_t sure;           /* And their number. */
+    bool confirmed;          /* With a name: whoever has the lease there is sure of it. */
+    uint64_t last;           /* And the token of the term before that. */
 };
 
 struct tn_rd_store {

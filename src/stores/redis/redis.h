@@ -1,10 +1,9 @@
-/* redis.h - leases in Redis, and by majority in several of them.
+/* redis.h - leases in Redis; stores/redlock has a majority of several.
  *
  *   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]      in clear
  *   rediss://...                                          with TLS; the host's name is checked
  *   redis+unix:PATH                                       a Unix socket, database 0
  *   redis://HOST,HOST,HOST/DATABASE?sentinel=MASTER       found through Redis Sentinel
- *   redlock://HOST,HOST,HOST[/DATABASE], redlocks://...   a majority of independent servers
  *
  * The class of all of them is advisory: Redis acknowledges before it has written or replicated, so
  * a crash or a failover can undo a grant. Put a fence in front of what must not be written twice.
@@ -17,7 +16,5 @@
 extern const struct tn_store_ops tn_redis_store_ops;
 extern const struct tn_store_ops tn_rediss_store_ops;
 extern const struct tn_store_ops tn_redis_unix_store_ops;
-extern const struct tn_store_ops tn_redlock_store_ops;
-extern const struct tn_store_ops tn_redlocks_store_ops;
 
 #endif

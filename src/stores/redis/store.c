@@ -83,18 +83,19 @@ static void add(struct line *line, const char *text)
     add_bytes(line, text, (uint32_t)strlen(text));
 }
 
-static void add_op(struct line *line, struct tn_store_req *req, bool node)
+/* @vote: as of Redlock, whose questions have words of their own; -1: of a plain request. */
+static void add_op(struct line *line, struct tn_store_req *req, int vote)
 {
     const struct tn_op *op = &req->op;
     static const char *const steps[] = {
         [TN_OP_OPEN] = "open",       [TN_OP_RENEW] = "renew",     [TN_OP_CLOSE] = "close",
         [TN_OP_ACQUIRE] = "acquire", [TN_OP_RELEASE] = "release", [TN_OP_READ] = "read",
-        [TN_OP_REVOKE] = "revoke",   [TN_OP_RAISE] = "confirm",
+        [TN_OP_REVOKE] = "revoke",
     };
     bool proves = op->kind != TN_OP_READ && op->kind != TN_OP_REVOKE;
     bool named = tn_op_is_named(op);
 
-    line->words[4] = tn_resp_word_of(steps[op->kind]);
+    line->words[4] = tn_resp_word_of(vote == TN_VOTES_CONFIRM ? "confirm" : steps[op->kind]);
     tn_req_hash(req);
     tn_rd_hex(line->session, &req->session_hash);
     tn_rd_hex(line->term, &req->term_hash);
@@ -106,10 +107,10 @@ static void add_op(struct line *line, struct tn_store_req *req, bool node)
         add_bytes(line, op->name, op->name_len);
     tn_token_format(line->number, named ? op->token : op->seq);
     if (op->kind == TN_OP_ACQUIRE)
-        add(line, node && op->evident ? "2" : op->wait ? "1" : "0");
+        add(line, vote == TN_VOTES_RECLAIM ? "2" : op->wait ? "1" : "0");
     else if (op->kind != TN_OP_CLOSE && op->kind != TN_OP_READ)
         add(line, line->number);
-    if (op->kind == TN_OP_RELEASE && node && op->evident)
+    if (vote == TN_VOTES_YIELD)
         add(line, "1");
     if (op->kind == TN_OP_OPEN) {
         /* Rounded up: a session must not end early. */
@@ -159,7 +160,8 @@ static void send_call(struct tn_rd_call *call)
         add(&line, call->number);
     }
     if (call->job == TN_RD_STEP) {
-        add_op(&line, call->req, store->node);
+        add_op(&line, call->req,
+               store->node ? (int)((const struct tn_rd_req *)call->req)->kind : -1);
     } else if (call->job == TN_RD_LOOK) {
         tn_rd_hex(line.session, &call->session);
         add(&line, line.session);

@@ -9,13 +9,13 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
-#include "stores/redis/redlock.h"
+#include "stores/redlock/private.h"
 
 enum { READS_MAX = 16 };
 
 static struct tn_rl_watch **find_watch(struct tn_rl_store *store, const char *name)
 {
-    const struct tn_hash_key key = { 0, 0 };
+    const struct tn_hash_key key = { store->base.seeds[0], store->base.seeds[1] };
     struct tn_rl_watch **link = &store->watches[tn_hash(key, name, strlen(name)) % TN_RD_BUCKETS];
 
     while (*link != NULL && strcmp((*link)->name, name) != 0)
@@ -34,79 +34,87 @@ static bool is_told(const struct tn_rl_watch *watch, const struct tn_store_recor
 
 static void begin_due(struct tn_rl_store *store);
 
-static void put_off(struct tn_rl_store *store, struct tn_rl_watch *watch)
-{
-    watch->is_due = true;
-    watch->due_next = NULL;
-    *store->due_end = watch;
-    store->due_end = &watch->due_next;
-}
-
 static void forget_due(struct tn_rl_store *store, struct tn_rl_watch *watch)
 {
     struct tn_rl_watch **link = &store->due;
 
-    if (!watch->is_due)
+    if (watch->reading != TN_RL_DUE)
         return;
     while (*link != watch)
         link = &(*link)->due_next;
     *link = watch->due_next;
     if (store->due_end == &watch->due_next)
         store->due_end = link;
-    watch->is_due = false;
+    watch->reading = TN_RL_AT_REST;
 }
 
 /* At once, after the read that is under way, or when there are fewer of them. */
 static void want_read(struct tn_rl_store *store, struct tn_rl_watch *watch)
 {
-    if (watch->reading) {
-        watch->dirty = true;
-    } else if (!watch->is_due) {
-        put_off(store, watch);
-        begin_due(store);
-    }
+    if (watch->reading == TN_RL_READING)
+        watch->reading = TN_RL_READING_OLD;
+    if (watch->reading != TN_RL_AT_REST)
+        return;
+    watch->reading = TN_RL_DUE;
+    watch->due_next = NULL;
+    *store->due_end = watch;
+    store->due_end = &watch->due_next;
+    begin_due(store);
 }
 
-static void heard(struct tn_rl_round *round, struct tn_rl_vote *vote)
+static void drop_watch(struct tn_rl_watch *watch)
 {
-    struct tn_rl_store *store = round->store;
-    const struct tn_store_open *how = &store->base.how;
-    struct tn_rl_watch *watch = *find_watch(store, round->name);
-    struct tn_store_record record;
+    struct tn_rl_watch **link = find_watch(watch->store, watch->name);
 
-    (void)vote;
-    if (round->over || store->base.closing)
-        return;
-    bool known = tn_rl_read(round, &record);
-    if (!known && round->answered < round->asked)
-        return;
-    round->over = true;
+    *link = watch->next;
+    free(watch);
+}
+
+static void read_done(struct tn_store_req *req)
+{
+    struct tn_rl_watch *watch = (struct tn_rl_watch *)req;
+    struct tn_rl_store *store = watch->store;
+    const struct tn_store_open *how = &store->base.how;
+    bool again = watch->reading == TN_RL_READING_OLD;
+    bool news = req->status == 0 && !is_told(watch, &req->record);
+
     store->reads--;
-    if (watch != NULL) {
-        bool news = known && !is_told(watch, &record);
-        watch->reading = false;
-        if (watch->dirty)
+    watch->reading = TN_RL_AT_REST;
+    if (store->base.closing)
+        return;
+    if (watch->count == 0) {
+        drop_watch(watch);
+    } else {
+        if (news) {
+            watch->told = true;
+            watch->record = req->record;
+        }
+        if (again)
             want_read(store, watch);
-        watch->told = watch->told || known;
-        if (known)
-            watch->record = record;
-        if (news)
-            how->host->changed(how->arg, round->name, &record);
+        if (news) { /* Which may be the end of the watch. */
+            struct tn_store_record record = watch->record;
+            char name[TN_NAME_MAX + 1];
+            memcpy(name, watch->name, sizeof name);
+            how->host->changed(how->arg, name, &record);
+        }
     }
     begin_due(store);
+}
+
+bool tn_rl_is_watch(const struct tn_store_req *req)
+{
+    return req->done == read_done;
 }
 
 static void begin_due(struct tn_rl_store *store)
 {
     while (store->due != NULL && store->reads < READS_MAX) {
         struct tn_rl_watch *watch = store->due;
-        struct tn_op op = { .kind = TN_OP_READ,
-                            .name = watch->name,
-                            .name_len = (uint32_t)strlen(watch->name) };
         forget_due(store, watch);
-        watch->dirty = false;
-        watch->reading = tn_rl_ask(store, &op, tn_rl_all(store), heard, NULL) != NULL;
-        store->reads += watch->reading;
+        watch->reading = TN_RL_READING;
+        store->reads++;
+        tn_req_init(&watch->req);
+        tn_rl_submit(store, &watch->req);
     }
 }
 
@@ -115,7 +123,7 @@ void tn_rl_watch_hear(struct tn_rl_store *store, const char *name,
 {
     struct tn_rl_watch *watch = *find_watch(store, name);
 
-    if (watch != NULL && !is_told(watch, record))
+    if (watch != NULL && (record == NULL || !is_told(watch, record)))
         want_read(store, watch);
 }
 
@@ -132,6 +140,11 @@ int tn_rl_watch(struct tn_store *base, const char *name, bool on)
         if (watch == NULL)
             return TENURE_E_NOMEM;
         memcpy(watch->name, name, strlen(name) + 1);
+        watch->store = store;
+        watch->req.op = (struct tn_op) { .kind = TN_OP_READ,
+                                         .name = watch->name,
+                                         .name_len = (uint32_t)strlen(name) };
+        watch->req.done = read_done;
     }
     TN_ASSERT(watch != NULL);
     watch->count += on ? 1U : -1U;
@@ -142,8 +155,9 @@ int tn_rl_watch(struct tn_store *base, const char *name, bool on)
     }
     if (watch->count == 0) {
         forget_due(store, watch);
-        *link = watch->next;
-        free(watch);
+        watch->told = false;
+        if (watch->reading == TN_RL_AT_REST)
+            drop_watch(watch);
     }
     return 0;
 }
