@@ -23,14 +23,12 @@ struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_sto
     struct tn_etcd_task *task = calloc(1, sizeof *task);
 
     if (task == NULL) {
-        if (req != NULL) {
-            tn_req_finish(req, TENURE_E_NOMEM, "out of memory");
-        }
+        tn_req_finish(req, TENURE_E_NOMEM, "out of memory");
         return NULL;
     }
     task->store = store;
     task->req = req;
-    task->give_up_at = req != NULL ? req->give_up_at : tn_etcd_now(store) + store->patience;
+    task->give_up_at = req->give_up_at;
     task->link = &store->tasks;
     task->next = store->tasks;
     if (task->next != NULL)
@@ -41,7 +39,6 @@ struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_sto
 
 void tn_etcd_task_end(struct tn_etcd_task *task)
 {
-    struct tn_etcd_bid *bid = task->bid;
     struct tn_store_req *req = task->req;
 
     *task->link = task->next;
@@ -49,25 +46,18 @@ void tn_etcd_task_end(struct tn_etcd_task *task)
         task->next->link = task->link;
     free(task->key);
     free(task);
-    if (bid != NULL)
-        bid->task = NULL;
-    if (req != NULL)
-        req->done(req);
-    if (bid != NULL)
-        tn_etcd_bid_next(bid);
+    req->done(req);
 }
 
 void tn_etcd_task_fail(struct tn_etcd_task *task, const struct tn_etcd_reply *reply)
 {
-    if (task->req != NULL)
-        tn_req_fail(task->req, reply->status, reply->text);
+    tn_req_fail(task->req, reply->status, reply->text);
     tn_etcd_task_end(task);
 }
 
 static void no_memory(struct tn_etcd_task *task)
 {
-    if (task->req != NULL)
-        tn_req_fail(task->req, TENURE_E_NOMEM, "out of memory");
+    tn_req_fail(task->req, TENURE_E_NOMEM, "out of memory");
     tn_etcd_task_end(task);
 }
 
@@ -141,6 +131,7 @@ struct tn_etcd_session *tn_etcd_session_get(struct tn_etcd_store *store,
             return NULL;
         tn_secret_hash(secret, 's', &session->hash);
         session->lease = tn_etcd_lease_of(secret);
+        tn_etcd_line_init(session);
         session->next = store->sessions;
         store->sessions = session;
     }
@@ -238,7 +229,7 @@ static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
         return;
     }
     req->ttl = tn_etcd_seconds(response->ttl);
-    req->held = task->session != NULL ? task->session->held : 0;
+    req->held = task->session != NULL ? tn_line_held(&task->session->line) : 0;
     if (req->op.kind == TN_OP_OPEN)
         end_open(task);
     else
@@ -267,7 +258,7 @@ static void opened(void *arg, const struct tn_etcd_reply *reply)
     }
     const Etcd__LeaseGrantResponse *response = (const void *)reply->message;
     task->req->ttl = tn_etcd_seconds(response->ttl);
-    task->req->held = task->session != NULL ? task->session->held : 0;
+    task->req->held = task->session != NULL ? tn_line_held(&task->session->line) : 0;
     end_open(task);
 }
 

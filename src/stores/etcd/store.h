@@ -5,14 +5,8 @@
  * of name and lease, a session has one at a time on a name; another term of the same session waits
  * for it.
  *
- *            acquire()           first in line       confirm()
- *      NEW ------------> QUEUED -----------------> QUEUED --------> HELD
- *       |  \                ^                                         |
- *       |   \ key of        | key gone                                | release(), key gone
- *       |    \ another term |                                         v
- *       |     +-> BLOCKED --+                 withdraw() -----------> DEAD, or NEW again
- *
- * A term whose key was changed is revoked (revoke.c): HELD until it is given back.
+ * core/line.h has the states and decides about them; bids.c hosts it, steps.c speaks to etcd. A
+ * term whose key was changed is revoked (revoke.c): held until it is given back.
  *
  * All of it is of the loop's thread. */
 #ifndef TN_STORES_ETCD_STORE_H
@@ -20,6 +14,7 @@
 
 #include "base/sha256.h"
 #include "base/time.h"
+#include "core/line.h"
 #include "etcd.pb-c.h"
 #include "runtime/store_frame.h"
 #include "stores/etcd/client.h"
@@ -32,7 +27,7 @@ struct tn_etcd_session {
     struct tn_secret hash; /* Of its secret. */
     int64_t lease;
     uint64_t seq;
-    uint32_t held; /* Bids in HELD. */
+    struct tn_line line;
     uint32_t label_len;
     char label[TN_LABEL_MAX + 1];
 };
@@ -52,34 +47,32 @@ struct tn_etcd_name {
     char text[TN_NAME_MAX + 1];
 };
 
-enum tn_etcd_bid_state { TN_BID_NEW, TN_BID_BLOCKED, TN_BID_QUEUED, TN_BID_HELD, TN_BID_DEAD };
-
 struct tn_etcd_bid {
-    struct tn_etcd_bid *next; /* Of the name. */
+    struct tn_line_claim claim; /* The first member. */
+    struct tn_etcd_bid *next;   /* Of the name. */
     struct tn_etcd_name *name;
     struct tn_etcd_session *session;
-    struct tn_secret term; /* Hashed. */
-    enum tn_etcd_bid_state state;
-    int64_t created;  /* Create revision of the key, which is the token; 0: there is none. */
-    bool waits;       /* The last acquire asked to be queued. */
-    bool revoked;     /* HELD: the holder was told to give it back. */
-    tenure_ns due_at; /* When to go on by ourselves; TN_NEVER: when something happens. */
+    struct tn_store_req *reqs; /* That wait for it, ACQUIRE or RELEASE. */
+    struct tn_etcd_rpc *rpc;   /* Of the step under way, */
+    uint64_t request;          /* and the recipe's number for it. */
+    tenure_ns due_at;          /* When to go on by ourselves; TN_NEVER: when something happens. */
+    int64_t revision;          /* Of the last answer. */
+    struct tn_store_record leader; /* As the last answer told, for those who wait, */
+    int64_t leader_lease;          /* and its lease. */
     struct tn_etcd_watch own, before;
-    struct tn_etcd_task *task;               /* The step under way. */
-    struct tn_store_req *queue, **queue_end; /* Requests that wait for it. */
+    char before_key[TN_ETCD_KEY];
 };
 
-/* One request, or one step that nobody asked for, and the call it waits for. */
+/* One request, and the call it waits for; those of a term are with its bid. */
 struct tn_etcd_task {
     struct tn_etcd_task *next, **link;
     struct tn_etcd_store *store;
     struct tn_etcd_name *name; /* NULL: the session's. */
-    struct tn_etcd_bid *bid;
     struct tn_etcd_session *session;
-    struct tn_store_req *req; /* NULL: nobody's. */
+    struct tn_store_req *req;
     struct tn_etcd_rpc *rpc;
-    int64_t lease, created;
-    char *key; /* REVOKE: the holder's. */
+    int64_t lease, created; /* REVOKE: the hold-off's lease, and the holder's key's revision. */
+    char *key;              /* REVOKE: the holder's. */
     tenure_ns give_up_at;
     unsigned tries;
 };
@@ -203,12 +196,24 @@ void tn_etcd_bid_ask(struct tn_etcd_store *store, struct tn_store_req *req);
 /* Go on with what is due. */
 void tn_etcd_bid_tick(struct tn_etcd_bid *bid, tenure_ns now);
 void tn_etcd_bid_free(struct tn_etcd_bid *bid);
-/* After a task of the bid has ended: the next request. */
-void tn_etcd_bid_next(struct tn_etcd_bid *bid);
 /* @leader leads @text, as seen at @revision; NULL: nobody. If that is a term of ours whose acquire
  * was never answered, the candidate takes it as granted, and so it is held. */
 void tn_etcd_bid_adopt(struct tn_etcd_store *store, const char *text, const Etcd__KeyValue *leader,
                        int64_t revision);
+
+void tn_etcd_line_init(struct tn_etcd_session *session);
+
+/* The answers of steps.c to the step that bid->request is the number of; the bid may be gone
+ * afterwards. */
+void tn_etcd_bid_saw(struct tn_etcd_bid *bid, const struct tn_line_view *view);
+void tn_etcd_bid_proved(struct tn_etcd_bid *bid, const struct tn_line_proven *proven);
+void tn_etcd_bid_removed(struct tn_etcd_bid *bid);
+void tn_etcd_bid_failed(struct tn_etcd_bid *bid, const struct tn_etcd_reply *reply);
+
+/* --- steps.c ---------------------------------------------------------------------------------- */
+
+/* Send the step that the recipe has asked for. False: out of memory. */
+bool tn_etcd_step(struct tn_etcd_bid *bid);
 
 /* --- revoke.c --------------------------------------------------------------------------------- */
 
