@@ -226,7 +226,7 @@ static struct line_slot *find_slot(struct sim_line_client *client, uint32_t name
     return best;
 }
 
-static bool start(struct sim_world *world, struct sim_node *node, const struct tn_request *request)
+static void start(struct sim_world *world, struct sim_node *node, const struct tn_request *request)
 {
     struct sim_line_client *client = client_of(world, node);
     uint32_t name = (uint32_t)((struct sim_seat *)(void *)request->seat - node->seats);
@@ -235,7 +235,7 @@ static bool start(struct sim_world *world, struct sim_node *node, const struct t
     if (client->life == request->life)
         slot = find_slot(client, name, request->gen);
     if (slot == NULL)
-        return false;
+        return; /* Of another session, or all are busy: it is asked again. */
     slot->retry_at = TN_NEVER;
     if (request->kind == TN_OP_RELEASE) {
         slot->release = *request;
@@ -246,7 +246,6 @@ static bool start(struct sim_world *world, struct sim_node *node, const struct t
         slot->acquires = true;
         tn_line_acquire(&slot->claim, node->clock.last, request->wait);
     }
-    return true;
 }
 
 bool sim_line_request(struct sim_world *world, struct sim_node *node,
@@ -256,7 +255,8 @@ bool sim_line_request(struct sim_world *world, struct sim_node *node,
         open_session(world, node, request);
     if (request->kind != TN_OP_ACQUIRE && request->kind != TN_OP_RELEASE)
         return false; /* The store's own: sessions, and reading. */
-    return start(world, node, request) || true;
+    start(world, node, request);
+    return true;
 }
 
 void sim_line_boot(struct sim_world *world, struct sim_node *node)
