@@ -119,7 +119,7 @@ wait "$eve" "$fay"
 
 t_case "tenure doctor tells the version and the lock-delay"
 t_run "$tenure" doctor --store "$store"
-t_prints '1\.22\.7'
+t_prints '1.22.7'
 t_prints 'lock-delay'
 
 t_case "what cannot be: one line each"
