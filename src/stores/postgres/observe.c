@@ -144,6 +144,13 @@ static void drop_seen(struct tn_pg_store *store, int64_t num)
     }
 }
 
+/* A read that has just returned showed @beat. */
+static void note_beat(struct tn_pg_seen *seen, tenure_ns now, int64_t beat)
+{
+    tn_observer_saw(&seen->observer, now, now, true, (uint64_t)seen->num, (uint64_t)beat,
+                    seen->ttl);
+}
+
 /* A read that has just returned showed session @num at @beat, and it stands in our way. */
 static void observe(struct tn_pg_store *store, int64_t num, int64_t beat, tenure_ns ttl, bool first)
 {
@@ -155,15 +162,11 @@ static void observe(struct tn_pg_store *store, int64_t num, int64_t beat, tenure
         if (seen == NULL)
             return; /* It is shown again. */
         seen->num = num;
-        seen->beat = beat - 1;
         seen->next = store->seen;
         store->seen = seen;
     }
-    if (seen->beat != beat) {
-        seen->beat = beat;
-        seen->since = now;
-    }
     seen->ttl = ttl;
+    note_beat(seen, now, beat);
     seen->first = first;
     seen->stray = false;
     seen->heard_at = now;
@@ -171,8 +174,7 @@ static void observe(struct tn_pg_store *store, int64_t num, int64_t beat, tenure
 
 static tenure_ns evict_at(const struct tn_pg_seen *seen)
 {
-    tenure_ns others_first = seen->first ? 0 : seen->ttl / 10;
-    return seen->since + tn_plan_observe_for(seen->ttl) + others_first;
+    return tn_observer_wake_at(&seen->observer) + (seen->first ? 0 : seen->ttl / 10);
 }
 
 static bool matters(const struct tn_pg_seen *seen, tenure_ns now)
@@ -338,10 +340,7 @@ static void hear_row(struct tn_pg_store *store, const PGresult *result, int row)
     } else if (tn_pg_is(result, row, 0, "seen") && find_seen(store, num) != NULL) {
         struct tn_pg_seen *seen = find_seen(store, num);
         seen->asked = false;
-        if (seen->beat != beat) {
-            seen->beat = beat;
-            seen->since = tn_pg_now(store);
-        }
+        note_beat(seen, tn_pg_now(store), beat);
     }
 }
 
@@ -516,7 +515,7 @@ static bool send_evict(struct tn_pg_store *store, tenure_ns now)
         if (!seen->evicting)
             continue;
         tn_pg_buf_addf(&nums, "%c%lld", due ? ',' : '{', (long long)seen->num);
-        tn_pg_buf_addf(&beats, "%c%lld", due ? ',' : '{', (long long)seen->beat);
+        tn_pg_buf_addf(&beats, "%c%lld", due ? ',' : '{', (long long)seen->observer.beat);
         due = true;
     }
     if (due) {
@@ -637,8 +636,7 @@ static void hear_evicted(struct tn_pg_store *store, const PGresult *result)
         if (seen == NULL)
             continue;
         seen->evicting = false;
-        seen->beat = tn_pg_int(result, row, 1);
-        seen->since = tn_pg_now(store);
+        note_beat(seen, tn_pg_now(store), tn_pg_int(result, row, 1));
     }
     for (struct tn_pg_seen *seen = store->seen, *next; seen != NULL; seen = next) {
         next = seen->next;

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
+#include "core/observer.h"
 #include "runtime/store_frame.h"
 
 enum { TN_PG_HOSTS = 8, TN_PG_BATCH = 128, TN_PG_READS_MAX = 1000, TN_PG_BUCKETS = 1024 };
@@ -140,10 +141,9 @@ struct tn_pg_watch {
 /* A session whose beat is observed. */
 struct tn_pg_seen {
     struct tn_pg_seen *next;
+    struct tn_observer observer; /* Decides how long its beat must stand still. */
     int64_t num;
-    int64_t beat;
     tenure_ns ttl;
-    tenure_ns since;    /* When the read that first showed this beat had returned. */
     tenure_ns heard_at; /* When it last mattered. */
     bool first;         /* We are the first who should end it. */
     bool stray;         /* It stands in nobody's way. */
