@@ -583,11 +583,9 @@ static void settle_token(struct tn_rows_claim *claim)
 
     if (TN_PLANT(TOKEN_OF_RENEWAL) && claim->rows->mints)
         row->minted = row->held;
-    if (!row->minted)
-        return;
-    if (TN_PLANT(TOKEN_OF_RENEWAL))
+    if (TN_PLANT(TOKEN_OF_RENEWAL) && row->minted)
         row->token = tn_row_token(row, claim->version);
-    else if (claim->token != 0 && is_mine(claim))
+    else if (claim->rows->mints && claim->token != 0 && is_mine(claim))
         row->token = claim->token;
     else
         tn_rows_name_settle(claim->name, row, claim->version);

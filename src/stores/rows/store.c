@@ -502,7 +502,8 @@ static void end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool
 
     watch->poll = NULL;
     if (failed || is_stray(store, claim)) {
-        watch->poll_at = tn_rows_now_of(store) + tn_plan_jittered(&store->prng, POLL_AGAIN, TN_PPM / 2);
+        watch->poll_at =
+            tn_rows_now_of(store) + tn_plan_jittered(&store->prng, POLL_AGAIN, TN_PPM / 2);
         return;
     }
     /* A feed that lags behind a poll is not to be relied on. */
