@@ -766,7 +766,7 @@ static void set_session_id(struct tn_rows *rows, uint64_t number, const char *id
     TN_ASSERT(len < TN_ROW_OWNER);
     if (rows->id[0] == '\0')
         memcpy(rows->id, id, len + 1);
-    else if (strcmp(rows->id, id) != 0)
+    else if (memcmp(rows->id, id, len + 1) != 0)
         rows->host->session(rows->arg, number, TN_OP_CLOSE, id);
 }
 
