@@ -82,23 +82,26 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
         { "Cache-Control", "no-cache" },
         { "X-Content-Type-Options", "nosniff" },
         { "Referrer-Policy", "no-referrer" },
-        { "Content-Security-Policy",
-          "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
-          "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
-          "frame-ancestors 'none'" },
     };
+    static const char policy[] =
+        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
+        "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'";
+    const char *type = page != NULL ? type_of(page->path) : "text/plain";
     const unsigned char *body = page != NULL ? page->gzip : text;
     struct MHD_Response *response =
         MHD_create_response_from_buffer(page != NULL ? page->size : sizeof text - 1,
                                         (void *)(uintptr_t)body, MHD_RESPMEM_PERSISTENT);
     if (response == NULL)
         return MHD_NO;
-    enum MHD_Result rc = MHD_add_response_header(response, "Content-Type",
-                                                 page != NULL ? type_of(page->path) : "text/plain");
+    enum MHD_Result rc = MHD_add_response_header(response, "Content-Type", type);
     if (rc == MHD_YES && page != NULL)
         rc = MHD_add_response_header(response, "Content-Encoding", "gzip");
     for (size_t i = 0; i < sizeof headers / sizeof headers[0] && rc == MHD_YES; i++)
         rc = MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    /* It is the document's; with each of its parts it would only be longer. */
+    if (rc == MHD_YES && strncmp(type, "text/html", 9) == 0)
+        rc = MHD_add_response_header(response, "Content-Security-Policy", policy);
     if (rc == MHD_YES)
         rc = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);

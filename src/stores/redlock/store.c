@@ -81,12 +81,25 @@ static void node_closed(void *arg)
     uv_close((uv_handle_t *)&store->idle, handle_closed);
 }
 
+static void hear_timer(uv_timer_t *timer)
+{
+    struct tn_rl_store *store = timer->data;
+
+    if (store->base.closing)
+        return;
+    tn_votes_tick(&store->votes, tn_rl_now(store));
+    tn_rl_arm(store);
+}
+
+/* Once for all that the turn brought: it looks at every claim. */
 static void run_idle(uv_idle_t *idle)
 {
     struct tn_rl_store *store = idle->data;
 
     (void)uv_idle_stop(idle);
     tn_req_finish_all(&store->answered);
+    if (!store->base.closing)
+        tn_store_wake_at(&store->base, &store->timer, hear_timer, tn_votes_wake_at(&store->votes));
     if (!store->base.closing || store->shut)
         return;
     store->shut = true;
@@ -101,20 +114,9 @@ void tn_rl_finish(struct tn_rl_store *store, struct tn_store_req *req, int statu
     (void)uv_idle_start(&store->idle, run_idle);
 }
 
-static void hear_timer(uv_timer_t *timer)
-{
-    struct tn_rl_store *store = timer->data;
-
-    if (store->base.closing)
-        return;
-    tn_votes_tick(&store->votes, tn_rl_now(store));
-    tn_rl_arm(store);
-}
-
 void tn_rl_arm(struct tn_rl_store *store)
 {
-    tn_store_wake_at(&store->base, &store->timer, hear_timer,
-                     store->base.closing ? TN_NEVER : tn_votes_wake_at(&store->votes));
+    (void)uv_idle_start(&store->idle, run_idle);
 }
 
 static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
