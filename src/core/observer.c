@@ -14,8 +14,10 @@ void tn_observer_saw(struct tn_observer *observer, tenure_ns sent_at, tenure_ns 
                      uint64_t token, uint64_t beat, tenure_ns ttl)
 {
     TN_ASSERT(sent_at <= now);
-    if (held && observer->watching && observer->token == token && observer->beat == beat)
-        return; /* Unchanged: the silence goes on. */
+    if (held && observer->watching && observer->token == token && observer->beat == beat) {
+        observer->wait = tn_plan_observe_for(ttl);
+        return; /* Unchanged: the silence goes on, by the TTL that was shown last. */
+    }
     if (TN_PLANT(OBSERVER_RESUMES) && held && observer->watching && observer->token == token) {
         observer->beat = beat;
         return;

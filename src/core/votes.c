@@ -448,13 +448,12 @@ void tn_votes_heard(struct tn_votes_round *round, tenure_ns now, unsigned server
     case TN_VOTES_REVOKE:
         heard_revoke(round);
         break;
-    case TN_VOTES_READ:
-        if (round->claim == NULL) {
-            heard_read(round);
-            break;
-        } /* fall through */
     default:
-        tn_votes_claim_heard(round, server);
+        if (round->kind == TN_VOTES_READ && round->claim == NULL)
+            heard_read(round);
+        else
+            tn_votes_claim_heard(round, server);
+        break;
     }
     if (round->heard == round->asked)
         end_round(round);

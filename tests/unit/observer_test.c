@@ -41,6 +41,14 @@ TEST(an_unchanged_record_lets_the_silence_go_on)
     CHECK(tn_observer_vacant(&observer, TTL));
 }
 
+TEST(the_ttl_that_was_shown_last_counts)
+{
+    struct tn_observer observer = watching(0, 0, 7, 1);
+
+    tn_observer_saw(&observer, TN_SEC(1), TN_SEC(1), true, 7, 1, TTL / 3);
+    CHECK_EQ_I64(tn_observer_wake_at(&observer), TTL / 3);
+}
+
 TEST(a_renewal_starts_the_wait_again)
 {
     struct tn_observer observer = watching(0, 0, 7, 1);

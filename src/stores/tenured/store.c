@@ -138,7 +138,7 @@ static void make_command(struct command *command, const struct tn_tenured *store
     case TN_OP_TICK:
         break;
     }
-    TN_ASSERT(!"an operation that the frame lets through");
+    TN_ASSERT(tn_op_fault(op) != NULL); /* The frame lets no other operation through. */
 }
 
 /* --- Asking ----------------------------------------------------------------------------------- */
