@@ -449,9 +449,11 @@ static void settle(struct tn_aws *aws, int status, const char *why)
     aws->waits = NULL;
     while (wait != NULL) {
         struct tn_aws_wait *next = wait->next;
+        struct tn_text text;
         wait->status = status;
-        (void)snprintf(wait->error, sizeof wait->error, "no AWS credentials from %s: %s",
-                       tn_aws_source(aws), why);
+        tn_text_init(&text, wait->error, sizeof wait->error);
+        tn_text_addf(&text, "no AWS credentials from %s: %s", tn_aws_source(aws), why);
+        tn_text_cut(&text);
         wait->next = NULL;
         wait->done(wait);
         wait = next;
