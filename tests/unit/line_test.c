@@ -406,3 +406,196 @@ TEST(a_key_seen_as_the_first_is_adopted_by_a_claim_at_rest)
     CHECK_EQ_I64(claim.place, TN_LINE_REVOKED);
     CHECK_EQ_U64(told.revoked, 1);
 }
+
+TEST(answers_to_requests_given_up_are_ignored)
+{
+    struct tn_line_view view = { .whose = TN_LINE_MINE, .own = { 9, 9 }, .first = 9 };
+    struct tn_line_proven proven = { .ours = true, .token = 9 };
+
+    begin(true);
+    queue_up();
+    unsigned asked = engine.asked;
+    for (uint64_t request = 0; request < 2; request++) {
+        uint64_t late = request == 0 ? 0 : engine.request + 100;
+        tn_line_saw(&claim, 0, late, &view);
+        tn_line_proved(&claim, 0, late, &proven);
+        tn_line_followed(&claim, 0, late, true);
+        tn_line_removed(&claim, 0, late);
+        CHECK(!tn_line_failed(&claim, late, true));
+    }
+    CHECK_EQ_U64(engine.asked, asked);
+    CHECK_EQ_U64(told.dones, 0);
+    CHECK_EQ_I64(claim.place, TN_LINE_WAITING);
+}
+
+TEST(news_of_other_keys_changes_nothing)
+{
+    begin(true);
+    tn_line_unwatched(&claim, 0); /* Not in line. */
+    tn_line_go_on(&claim, 0);
+    CHECK_EQ_U64(engine.asked, 0);
+    win();
+    unsigned asked = engine.asked;
+    tn_line_gone(&claim, 0, 0);
+    tn_line_gone(&claim, 0, 77);
+    tn_line_changed(&claim, 0, 77);
+    CHECK_EQ_U64(engine.asked, asked);
+    CHECK_EQ_U64(told.revoked, 0);
+    CHECK_EQ_I64(claim.place, TN_LINE_HELD);
+}
+
+TEST(a_revoked_claim_that_asks_again_is_told_held_and_revoked_once)
+{
+    begin(true);
+    win();
+    tn_line_changed(&claim, 0, 9);
+    tn_line_changed(&claim, 0, 9);
+    CHECK_EQ_U64(told.revoked, 1);
+    tn_line_acquire(&claim, 0, true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_HELD);
+    CHECK_EQ_I64(claim.place, TN_LINE_REVOKED);
+}
+
+TEST(a_release_with_another_token_is_stale)
+{
+    begin(true);
+    win();
+    tn_line_release(&claim, 0, 8);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_STALE);
+    CHECK_EQ_I64(claim.place, TN_LINE_HELD);
+    tn_line_release(&claim, 0, 9);
+    check_asked(TN_LINE_REMOVE);
+    tn_line_acquire(&claim, 0, true);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_STALE);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+}
+
+TEST(giving_up_ends_reading_and_waits_for_writes)
+{
+    begin(true);
+    tn_line_give_up(&claim);
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    tn_line_acquire(&claim, 0, true); /* Asked again while it is under way. */
+    CHECK_EQ_U64(engine.asked, 1);
+    tn_line_give_up(&claim);
+    CHECK_EQ_I64(claim.goal, TN_LINE_ACQUIRE);
+    saw(TN_LINE_MINE, 9, 5, 7);
+    check_asked(TN_LINE_FOLLOW);
+    tn_line_give_up(&claim);
+    CHECK_EQ_I64(claim.goal, TN_LINE_REST);
+    tn_line_followed(&claim, 0, engine.request, true);
+    CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(a_key_that_is_gone_before_it_is_watched_is_a_reason_to_look)
+{
+    begin(true);
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    saw(TN_LINE_MINE, 9, 5, 7);
+    check_asked(TN_LINE_FOLLOW);
+    tn_line_followed(&claim, 0, engine.request, false);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_MINE, 9, 9, 0);
+    check_asked(TN_LINE_PROVE);
+}
+
+TEST(a_sibling_that_is_in_line_is_told_as_held_to_who_does_not_wait)
+{
+    struct tn_line_view view = {
+        .whose = TN_LINE_SIBLINGS, .own = { 4, 4 }, .sibling = secret(3), .first = 4
+    };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, false);
+    check_asked(TN_LINE_CREATE);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_HELD);
+    view.sibling = secret(8); /* Of a term that this process does not know. */
+    tn_line_acquire(&claim, 0, false);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    check_told(TN_LINE_ACQUIRE, TN_ANSWER_HELD);
+}
+
+TEST(claims_are_forgotten_in_any_order)
+{
+    struct tn_line_claim third;
+    struct tn_secret term = secret(4);
+
+    begin(true);
+    tn_line_add(&line, &third, &name, &term);
+    tn_line_remove(&claim); /* Between the two. */
+    tn_line_remove(&sibling);
+    CHECK(line.claims == &third);
+    tn_line_remove(&third);
+    CHECK(line.claims == NULL);
+    CHECK_EQ_U64(tn_line_held(&line), 0);
+}
+
+TEST(a_held_claim_whose_watch_is_lost_looks_and_hears_of_what_it_missed)
+{
+    struct tn_line_view view = {
+        .whose = TN_LINE_MINE, .own = { 9, 9 }, .first = 9, .changed = true
+    };
+
+    begin(true);
+    win();
+    tn_line_unwatched(&claim, 0);
+    check_asked(TN_LINE_LOOK);
+    tn_line_unwatched(&claim, 0); /* It is looking already. */
+    tn_line_give_up(&claim);      /* Nobody waits for this look. */
+    CHECK_EQ_I64(claim.goal, TN_LINE_CHECK);
+    tn_line_saw(&claim, 0, engine.request, &view);
+    CHECK_EQ_U64(told.revoked, 1);
+    CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(a_key_that_an_operator_wrote_to_before_its_turn_is_removed)
+{
+    struct tn_line_proven proven = { .ours = true, .changed = true, .token = 9 };
+
+    begin(true);
+    queue_up();
+    tn_line_gone(&claim, 0, 7);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_MINE, 9, 9, 0);
+    check_asked(TN_LINE_PROVE);
+    tn_line_proved(&claim, 0, engine.request, &proven);
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(only_a_create_leaves_an_unknown_key_behind)
+{
+    begin(true);
+    queue_up();
+    tn_line_gone(&claim, 0, 7);
+    check_asked(TN_LINE_LOOK);
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    CHECK_EQ_I64(claim.proof, TN_LINE_OURS);
+    tn_line_go_on(&claim, 0);
+    check_asked(TN_LINE_LOOK);
+    CHECK(tn_line_failed(&claim, engine.request, false));
+    begin(true);
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    CHECK(tn_line_failed(&claim, engine.request, false));
+    CHECK_EQ_I64(claim.proof, TN_LINE_NO_KEY);
+}
+
+TEST(who_is_busy_or_in_line_adopts_nothing)
+{
+    struct tn_line_key key = { 4, 4 };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    CHECK(!tn_line_adopt(&claim, 0, &key, false));
+    saw(TN_LINE_MINE, 9, 5, 7);
+    tn_line_followed(&claim, 0, engine.request, true);
+    CHECK(!tn_line_adopt(&claim, 0, &key, false));
+    CHECK(tn_line_adopt(&sibling, 0, &key, true));
+    CHECK_EQ_U64(told.revoked, 1);
+}

@@ -845,3 +845,31 @@ TEST(a_revoked_row_that_is_not_given_back_is_freed_after_a_ttl)
     CHECK(!claim.revoked);
     CHECK_EQ_U64(told.dones, 0);
 }
+
+TEST(a_version_that_is_no_number_mints_the_token_behind_the_floor)
+{
+    static const char *const versions[] = { "abc", "12/", "99999999999999999999999", "5" };
+    struct tn_row row = { .held = true, .minted = true, .floor = 5 };
+
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
+        CHECK_EQ_U64(tn_row_token(&row, versions[i]), 6);
+    CHECK_EQ_U64(tn_row_token(&row, "18446744073709551615"), UINT64_MAX);
+    row.floor = UINT64_MAX;
+    CHECK_EQ_U64(tn_row_token(&row, "7"), UINT64_MAX);
+}
+
+TEST(a_change_feed_counts_the_silence_of_other_holders_only)
+{
+    struct tn_rows_name seen = { .told = false };
+    struct tn_row row = { .held = true, .token = 7, .ttl = TN_SEC(3) };
+
+    tn_rows_name_saw(&seen, TN_SEC(1), false, &row, "1");
+    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_NEVER);
+    tn_rows_name_saw(&seen, TN_SEC(1), true, &row, "1");
+    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_SEC(4));
+    tn_rows_name_saw(&seen, TN_SEC(2), true, &row, "2");
+    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_SEC(5));
+    row.held = false;
+    tn_rows_name_saw(&seen, TN_SEC(3), true, &row, "3");
+    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_NEVER);
+}
