@@ -72,8 +72,7 @@ enum { BUILT = sizeof built / sizeof built[0] };
 #define WITH_CURL "libcurl4-openssl-dev"
 #endif
 
-/* Schemes that builds may have, and the packages that each needs when it is built; NULL: they are
- * in the plans, and in no build yet. */
+/* Schemes that builds may have, and the packages that each needs when it is built. */
 static const struct {
     const char *scheme;
     const char *packages;
@@ -178,15 +177,8 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
     }
     for (size_t i = 0; absent[i].scheme != NULL && url[len] == ':'; i++) {
         if (is_scheme(url, len, absent[i].scheme)) {
-            if (absent[i].packages == NULL)
-                tn_text_addf(reterr,
-                             "%s: is not a store of tenure yet; 'tenure --version' lists "
-                             "those that are",
-                             absent[i].scheme);
-            else
-                tn_text_addf(reterr,
-                             "%s: is not in this build of tenure; install %s and build again",
-                             absent[i].scheme, absent[i].packages);
+            tn_text_addf(reterr, "%s: is not in this build of tenure; install %s and build again",
+                         absent[i].scheme, absent[i].packages);
             return TENURE_E_UNSUPPORTED;
         }
     }
@@ -197,11 +189,9 @@ void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out)
 {
     for (size_t i = 0; i < BUILT; i++)
         tn_text_addf(ret_built, "%s%s", i > 0 ? ", " : "", built[i]->scheme);
-    for (size_t i = 0; absent[i].scheme != NULL; i++) {
-        if (absent[i].packages != NULL)
-            tn_text_addf(ret_left_out, "%s%s (%s)", ret_left_out->len > 0 ? ", " : "",
-                         absent[i].scheme, absent[i].packages);
-    }
+    for (size_t i = 0; absent[i].scheme != NULL; i++)
+        tn_text_addf(ret_left_out, "%s%s (%s)", ret_left_out->len > 0 ? ", " : "", absent[i].scheme,
+                     absent[i].packages);
 }
 
 int tn_store_open(const struct tn_store_open *how, struct tn_store **ret_store,

@@ -112,7 +112,7 @@ never_two() {
         if (term != last && term in seen) { print "again: " term; bad = 1 }
         seen[term] = 1; last = term } END { exit bad || NR == 0 }'
 }
-t_check "never two at once" never_two "$t_dir/mixed"
+t_promise "never two at once" never_two "$t_dir/mixed"
 rising() {
     awk '$2 ~ /^ours/ { if ($3 < last) bad = 1; last = $3; n++ } END { exit bad || n == 0 }' "$1"
 }
