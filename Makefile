@@ -6,7 +6,8 @@ SEEDS ?= 2000
 COVERAGE_MIN ?= 95
 FUZZ_SECONDS ?= 3600
 CHECK_JOBS ?= 4
-ENGINE_RUNS = 4
+ENGINE_RUNS ?= 3
+ENGINE_JOBS ?= 3
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 # Pass a compiler on only if one was asked for: make CC=clang.
@@ -40,10 +41,12 @@ check-go: build
 	@tests/run -b $(BUILD) tests/bindings/go.sh
 
 # On servers that no Debian package has; tools/servers installs or builds them, once per machine.
+# ENGINE_RUNS=50 for long chaos, TENURE_HANDOVERS=100 for long mixed elections.
 check-engines: build
-	@tools/deps --if-root check servers go
+	@tools/deps --if-root check servers engines go
 	@tools/servers
-	@TENURE_CHAOS_RUNS=$(ENGINE_RUNS) tests/run -b $(BUILD) -j 2 tests/engines/*.sh \
+	@TENURE_CHAOS_RUNS=$(ENGINE_RUNS) TENURE_TEST_TIMEOUT=1800 tests/run -b $(BUILD) \
+		-j $(ENGINE_JOBS) tests/engines/*.sh \
 		tests/engines/chaos/*.sh
 
 # Long and random, with real processes.
@@ -83,18 +86,24 @@ deb:
 	@tools/deps deb
 	@tools/deb build-deb
 
-# The tarball builds without git; the packages are installed, used and removed in a bare Debian 12.
+# The tarball builds without git; the packages are installed, used and removed in a bare Debian 12;
+# and there a newcomer clones, checks and follows the quick starts. NEWCOMER_CHECK= leaves all but a
+# few suites of the check there out, and saves an hour.
+NEWCOMER_CHECK ?= all
 check-deb: build
 	@tools/deps --if-root deb
-	@TENURE_TEST_TIMEOUT=3600 tests/run -b $(BUILD) tests/packaging/*.sh
+	@TENURE_NEWCOMER_CHECK="$(NEWCOMER_CHECK)" TENURE_TEST_TIMEOUT=14400 tests/run -b $(BUILD) \
+		tests/packaging/*.sh
 
 # The fence alone, as one .c and one .h.
 amalgamation:
 	@tools/amalgamate $(BUILD)/amalgamation
 	@echo "$(BUILD)/amalgamation/tenure_fence.c $(BUILD)/amalgamation/tenure_fence.h"
 
+# What is installed for good is found by the linker from then on.
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 # tenured beside its peers, and work with a fence beside work without; about ten minutes.
 # BENCH_RUNS=1 BENCH_SECONDS=0.5 for a first look.
@@ -103,6 +112,11 @@ bench: deps
 	@tools/deps bench
 	@bench/peers
 	@$(MAKE) --no-print-directory bench-fences
+
+# Ours beside the engines' own clients, hurt in the same ways; about five minutes for each engine.
+compare: build
+	@tools/deps --if-root servers go engines
+	@bench/compare/run -b $(BUILD)
 
 # The simulator and tenure_token.
 bench-sim: deps
@@ -165,6 +179,7 @@ help:
 	@echo "make bench-handover  measure how soon the next one leads, and what waiting costs"
 	@echo "make valgrind   the unit tests and every verb under valgrind"
 	@echo "make bench      tenured beside etcd, ZooKeeper, Redis, PostgreSQL and the least it must do"
+	@echo "make compare    libtenure beside the engines' own clients, hurt in the same ways"
 	@echo "make bench-sim  measure the simulator and tenure_token"
 	@echo "make deps       check for needed packages; as root, install them"
 	@echo "make coverage   branch coverage of src/core and src/fence, at least COVERAGE_MIN %"
@@ -175,5 +190,5 @@ help:
 
 .PHONY: all build check check-python check-go check-engines check-deb check-chaos valgrind demo
 .PHONY: amalgamation install dist deb
-.PHONY: bench bench-sim bench-fences bench-handover
+.PHONY: bench bench-sim bench-fences bench-handover compare
 .PHONY: screenshots deps coverage tidy format clean fuzz help

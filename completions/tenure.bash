@@ -63,7 +63,7 @@ _tenure_words() {
     case $1:$usage in
     help:*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_verbs)" -- "$cur" ;;
     *ACTION*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_actions "$1")" -- "$cur" ;;
-    *"[NAME]..."*) compgen -W "$(_tenure_names)" -- "$cur" ;;
+    *"[NAME]..."* | *"[PATTERN]..."*) compgen -W "$(_tenure_names)" -- "$cur" ;;
     *NAME* | *PATTERN*) [ "$2" -eq 0 ] && compgen -W "$(_tenure_names)" -- "$cur" ;;
     esac
 }

@@ -27,6 +27,7 @@ class Event(ctypes.Structure):
         ("token", ctypes.c_uint64),
         ("leader", ctypes.c_char_p),
         ("detail", ctypes.c_char_p),
+        ("proven", ctypes.c_int64),
     ]
 
 
@@ -42,6 +43,7 @@ class Campaign(ctypes.Structure):
         ("grace", ctypes.c_int64),
         ("flags", ctypes.c_uint),
         ("fences", ctypes.POINTER(ctypes.c_char_p)),
+        ("slots", ctypes.c_uint32),
     ]
 
 

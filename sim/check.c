@@ -42,6 +42,30 @@ static void check_alone(struct sim_world *world, const struct sim_node *node, ui
     }
 }
 
+/* G1: whoever led before, and did not give it back, has not believed in it for the hold-off. By its
+ * own clock, however slow: P1's inequality has the hold-off on the holder's side. What breaks P1
+ * breaks this first, and a plant is filed under one promise. A session that somebody ends with the
+ * engine's own tool leaves no hold-off behind. */
+static void check_gap(struct sim_world *world, const struct sim_node *node, uint32_t name,
+                      uint64_t token)
+{
+    tenure_ns hold_off = world->config.plan.hold_off;
+
+    if (hold_off == 0 || TN_PLANT_OTHER(NO_HOLD_OFF) || world->now < world->store.doubt_until)
+        return;
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        const struct sim_node *other = &world->nodes[i];
+        const struct sim_app *before = &other->seats[name].app;
+        if (other == node || before->token == 0 || before->token >= token || before->given_back ||
+            before->epoch != node->seats[name].granted_epoch ||
+            before->token == world->store.cut_token[name] ||
+            sim_clock_local(&other->clock, world->now) >= before->believed + hold_off)
+            continue;
+        sim_violate(world, "G1", "node %u leads %s (token %llu) within the hold-off of node %u",
+                    node->index, sim_name(name), (unsigned long long)token, i);
+    }
+}
+
 void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token)
 {
     const struct sim_app *app = &node->seats[name].app;
@@ -66,6 +90,7 @@ void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name
                     node->index, sim_name(name), (unsigned long long)token,
                     (unsigned long long)world->receivers[name].fence.highest);
     check_alone(world, node, name, node->seats[name].granted_epoch);
+    check_gap(world, node, name, token);
 }
 
 void sim_check_lost(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token)
@@ -74,7 +99,7 @@ void sim_check_lost(struct sim_world *world, struct sim_node *node, uint32_t nam
     if (!app->told_won || app->token != token)
         sim_violate(world, "W1", "node %u was told \"lost\" for a term of %s it did not have",
                     node->index, sim_name(name));
-    if (world->must_keep == node->index)
+    if (world->must_keep == node->index && !node->seats[name].rank.gave_way)
         sim_violate(world, "P8",
                     "node %u lost %s though no more than the tolerated renewals failed",
                     node->index, sim_name(name));
@@ -102,7 +127,7 @@ void sim_check_gone(struct sim_world *world, struct sim_node *node)
 static tenure_ns belief_most(const struct sim_world *world)
 {
     const struct tn_plan *plan = &world->config.plan;
-    tenure_ns valid_for = tn_plan_valid_for(plan, plan->ttl);
+    tenure_ns valid_for = tn_plan_valid_for(plan, tn_plan_asked(plan));
     return valid_for + valid_for / (TN_PPM - world->config.rho_ppm) * world->config.rho_ppm +
            TN_MS(1);
 }
@@ -113,10 +138,13 @@ static void check_seat(struct sim_world *world, struct sim_node *node, uint32_t 
     uint64_t token = sim_node_token(world, node, name);
 
     if (token == 0) {
+        if (app->token > app->over_token && node->clock.last < app->believed)
+            app->believed = node->clock.last;
         if (app->token > app->over_token)
             app->over_token = app->token;
         return;
     }
+    app->believed = tn_session_deadline(&node->candidate.session);
     if (token <= app->over_token)
         sim_violate(world, "P6", "the term of node %u on %s (token %llu) is valid again",
                     node->index, sim_name(name), (unsigned long long)token);
@@ -151,8 +179,10 @@ void sim_check_acquire(struct sim_world *world, struct sim_node *node, uint32_t 
 void sim_check_release(struct sim_world *world, struct sim_node *node, uint32_t name,
                        uint64_t token)
 {
-    const struct sim_app *app = &node->seats[name].app;
+    struct sim_app *app = &node->seats[name].app;
     bool own = token != 0 && token == app->token;
+
+    app->given_back = app->given_back || (own && !app->working);
     if (own && app->working && !(app->stall_told && node->clock.last >= app->stop_by))
         sim_violate(world, "P5", "node %u releases %s while its work runs", node->index,
                     sim_name(name));

@@ -233,7 +233,26 @@ static void fence_down(struct sim_world *world)
 static void cut_ttl(struct sim_world *world)
 {
     tenure_ns *most = &world->store.ttl_most;
-    *most = *most == TN_NEVER ? world->config.plan.ttl / 2 : TN_NEVER;
+    *most = *most == TN_NEVER ? tn_plan_asked(&world->config.plan) - world->config.plan.ttl / 2
+                              : TN_NEVER;
+}
+
+/* An operator asks for something, and half of the time is gone before it takes that back. */
+static void leave_note(struct sim_world *world)
+{
+    static const enum tn_note_kind kinds[] = { TN_NOTE_HANDOVER, TN_NOTE_HANDOVER,
+                                               TN_NOTE_STAND_DOWN, TN_NOTE_DRAIN };
+    uint32_t name = pick_name(world);
+    enum tn_note_kind kind = kinds[tn_prng_below(&world->prng, 4)];
+    uint32_t to = (uint32_t)tn_prng_below(&world->prng, world->config.nodes);
+
+    if (kind != TN_NOTE_DRAIN && sim_chance(world, TN_PPM / 2))
+        to = SIM_NOBODY;
+    if (world->now < world->notes[name].over_at)
+        sim_note_end(world, name);
+    else
+        sim_note_post(world, name, kind, to, span(world, SIM_NOTE_TTLS));
+    sim_fired(world, SIM_FAULT_NOTE);
 }
 
 /* Who rested or was not ready comes back, one at a time. */
@@ -259,7 +278,10 @@ void sim_fault_event(struct sim_world *world, const struct sim_event *event)
         unready,      stall,
         fence_down,   step_wall_clock,
         cut_ttl,      back_up_or_restore,
+        leave_note,   leave_note,
     };
+    /* The last two only where operators leave notes: so the other worlds stay as they were. */
+    size_t count = sizeof kinds / sizeof kinds[0] - (world->config.notes ? 0 : 2);
     struct sim_event next = { .kind = SIM_EV_FAULT };
     if (world->healed)
         return;
@@ -270,7 +292,7 @@ void sim_fault_event(struct sim_world *world, const struct sim_event *event)
     if (world->config.style == SIM_VOTES && sim_chance(world, TN_PPM / 2))
         sim_voters_fault(world);
     else
-        kinds[tn_prng_below(&world->prng, sizeof kinds / sizeof kinds[0])](world);
+        kinds[tn_prng_below(&world->prng, count)](world);
     sim_at(world, world->now + sim_between(world, 0, 2 * world->config.fault_every), &next);
 }
 
@@ -319,6 +341,7 @@ void sim_heal(struct sim_world *world)
         }
         node->paused_until = 0;
         node->timer_at = TN_NEVER;
+        sim_ranks_tell(world, i); /* Who watches looks again by itself, too. */
         for (uint32_t j = 0; j < world->config.names; j++) {
             node->seats[j].app.stalled = false;
             (void)sim_node_tell(world, i, j, TN_CLAIM_EV_READY);

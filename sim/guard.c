@@ -33,13 +33,27 @@ void sim_guard(void)
     tn_assert_hook = on_assert;
 }
 
-void sim_run_guarded(struct sim_world *world, tenure_ns until)
+static void run_to(struct sim_world *world, tenure_ns until, bool hosts)
 {
     jmp_buf back;
     sim_guard();
     tripped = &back;
     tripping = world;
-    if (setjmp(back) == 0)
-        sim_world_run(world, until);
+    if (setjmp(back) == 0) {
+        if (hosts)
+            sim_hosts_run(world);
+        else
+            sim_world_run(world, until);
+    }
     tripped = NULL;
+}
+
+void sim_run_guarded(struct sim_world *world, tenure_ns until)
+{
+    run_to(world, until, false);
+}
+
+void sim_hosts_run_guarded(struct sim_world *world)
+{
+    run_to(world, TN_NEVER, true);
 }

@@ -171,6 +171,8 @@ static void drop_keys(struct sim_world *world, uint32_t node, uint64_t life, boo
                 continue;
             /* A2 is broken for a term that leads; one that only waits is owed nothing. */
             world->store.epoch[i] += early && line->keys[j].led;
+            if (early)
+                world->store.cut_token[i] = line->keys[j].token;
             delete_key(world, i, &line->keys[j]);
         }
     }
@@ -207,20 +209,15 @@ static bool is_of(const struct sim_key *key, const struct sim_event *event)
            key->incarnation == event->incarnation;
 }
 
-/* Like ZooKeeper's: by the number that is known, or else, of a create without an answer, by the
- * candidate's name. The newest then; it may be of a session that is over. */
-static const struct sim_key *find_named(const struct sim_key *keys, uint32_t count,
-                                        const struct sim_event *event)
+/* Like ZooKeeper's: keys bear the candidate's name, which an earlier session's may bear as well. */
+static void list_keys(const struct sim_key *keys, uint32_t count, const struct sim_event *event,
+                      struct tn_line_view *view)
 {
-    const struct sim_key *named = NULL;
+    struct tn_line_seen seen[SIM_KEYS_MAX];
 
-    for (uint32_t i = 0; i < count; i++) {
-        if (keys[i].order == event->line.order)
-            return &keys[i];
-        if (event->line.proof != TN_LINE_NO_KEY && keys[i].node == event->node)
-            named = &keys[i];
-    }
-    return named;
+    for (uint32_t i = 0; i < count; i++)
+        seen[i] = (struct tn_line_seen) { keys[i].order, keys[i].node == event->node };
+    tn_line_find(event->line.order, event->line.proof, seen, count, view);
 }
 
 static const struct sim_key *find_of_session(const struct sim_key *keys, uint32_t count,
@@ -235,18 +232,20 @@ static const struct sim_key *find_of_session(const struct sim_key *keys, uint32_
 static void fill_view(const struct sim_world *world, const struct sim_event *event,
                       const struct sim_key *keys, uint32_t count, struct tn_line_view *view)
 {
-    bool atomic = world->config.atomic;
-    const struct sim_key *own =
-        atomic ? find_of_session(keys, count, event) : find_named(keys, count, event);
+    const struct sim_key *own = find_of_session(keys, count, event);
 
+    if (!world->config.atomic) {
+        list_keys(keys, count, event, view);
+        return;
+    }
     *view = (struct tn_line_view) { .first = count > 0 ? keys[0].order : 0 };
     if (own == NULL)
         return;
-    view->own = (struct tn_line_key) { .order = own->order, .token = atomic ? own->token : 0 };
+    view->own = (struct tn_line_key) { .order = own->order, .token = own->token };
     view->before = own > keys ? own[-1].order : 0;
-    view->whose = atomic ? TN_LINE_MINE : TN_LINE_NAMED_MINE;
-    view->changed = atomic && own->changed;
-    if (atomic && !is_of(own, event)) {
+    view->whose = TN_LINE_MINE;
+    view->changed = own->changed;
+    if (!is_of(own, event)) {
         view->whose = TN_LINE_SIBLINGS;
         view->sibling = sim_term_secret(&world->nodes[event->node], own->incarnation, own->gen);
     }

@@ -19,6 +19,12 @@ static bool is_vote(const struct sim_event *event)
            event->kind == SIM_EV_VOTE_NEWS;
 }
 
+/* A change feed is such a connection, too, and a lost message ends it. */
+static bool is_feed(const struct sim_event *event)
+{
+    return event->kind == SIM_EV_ROW_SHOWN;
+}
+
 /* The store did it, and the one who asked will not hear of it. */
 static void note_lost_reply(struct sim_world *world, const struct sim_event *event)
 {
@@ -79,7 +85,8 @@ static tenure_ns travel_time(struct sim_world *world, const struct sim_event *ev
 {
     const struct sim_config *config = &world->config;
     /* Behind a late message on a connection all that follow are late. */
-    uint32_t delay_ppm = is_vote(event) ? config->delay_ppm / 8 : config->delay_ppm;
+    uint32_t delay_ppm =
+        is_vote(event) || is_feed(event) ? config->delay_ppm / 8 : config->delay_ppm;
     if (!world->healed && sim_chance(world, delay_ppm)) {
         sim_fired(world, SIM_FAULT_DELAY);
         return sim_between(world, config->delay, config->delay_most);
@@ -102,14 +109,19 @@ void sim_send(struct sim_world *world, struct sim_event *event)
     world->sent++;
     if (is_lost(world, event)) {
         tell_sent(world, event, TN_NEVER);
+        if (is_feed(event))
+            sim_feed_cut(world, event->node);
         return;
     }
     tenure_ns at = world->now + travel_time(world, event);
     if (is_vote(event))
         at = sim_voters_in_order(world, event, at);
+    if (is_feed(event))
+        at = sim_feed_in_order(world, event, at);
     tell_sent(world, event, at);
     sim_at(world, at, event);
-    if (!world->healed && !is_vote(event) && sim_chance(world, world->config.duplicate_ppm)) {
+    if (!world->healed && !is_vote(event) && !is_feed(event) &&
+        sim_chance(world, world->config.duplicate_ppm)) {
         sim_fired(world, SIM_FAULT_DUPLICATE);
         sim_at(world, world->now + travel_time(world, event), event);
     }
@@ -119,7 +131,7 @@ void sim_arrived(struct sim_world *world, const struct sim_event *event)
 {
     struct sim_node *node = &world->nodes[event->node];
     uint64_t *last = is_for_store(event) ? &node->last_to_store : &node->last_from_store;
-    if ((!is_for_store(event) && !is_from_store(event)) || is_vote(event))
+    if ((!is_for_store(event) && !is_from_store(event)) || is_vote(event) || is_feed(event))
         return;
     if (event->order < *last)
         sim_fired(world, SIM_FAULT_REORDER);

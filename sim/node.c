@@ -92,6 +92,7 @@ static void app_won(struct sim_world *world, struct sim_node *node, uint32_t nam
     app->draining = false;
     app->stalled = false;
     app->stall_told = false;
+    app->given_back = false;
     app->token = token;
     app->epoch = node->seats[name].granted_epoch;
     app->checked_in = sim_node_now(world, node);
@@ -229,7 +230,11 @@ static void tell(void *arg, struct tn_seat *seat, const struct tn_claim_action *
         app_won(world, node, name, action->token);
         break;
     case TN_CLAIM_DO_DRAIN:
-        sim_trace_node(world, node, "resigns %s; it leads until the work has stopped",
+        if (action->reason == TN_REASON_NOTE_ASKED)
+            sim_check_asked(world, node, name, action);
+        sim_trace_node(world, node, "%s %s; it leads until the work has stopped",
+                       action->reason == TN_REASON_NOTE_ASKED ? "is asked to step down from"
+                                                              : "resigns",
                        sim_name(name));
         app_stop(world, node, name);
         break;
@@ -397,6 +402,7 @@ static void hear_push(struct sim_node *node, const struct sim_event *event)
     struct tn_record record = read_record(node, event);
 
     if (event->kind == SIM_EV_CHANGED && node->host.world->config.style == SIM_ROWS &&
+        !node->host.world->config.feeds &&
         sim_rows_is_stray(node->host.world, node, event->name, &event->row))
         return;
     if (event->kind == SIM_EV_CHANGED && node->host.world->config.style == SIM_LINE &&
@@ -456,6 +462,7 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
     case SIM_EV_ROW_GOT:
     case SIM_EV_ROW_PUT_DONE:
     case SIM_EV_ROW_SESSION_DONE:
+    case SIM_EV_ROW_SHOWN:
         sim_rows_answer(world, node, event);
         break;
     case SIM_EV_VOTE_REPLY:
@@ -467,6 +474,12 @@ static void hear(struct sim_world *world, struct sim_node *node, const struct si
         break;
     case SIM_EV_LINE_NEWS:
         sim_line_news(world, node, event);
+        break;
+    case SIM_EV_NOTE:
+        if (event->op == TN_NOTE_YIELD)
+            sim_rank_hear(world, node, event);
+        else
+            sim_note_hear(node, event);
         break;
     case SIM_EV_RAISED:
         hear_fence(node, event);
@@ -509,6 +522,7 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event)
     if (world->config.style == SIM_LINE)
         sim_line_tick(world, node);
     sim_check_node(world, node);
+    sim_ranks_settle(world, node->index);
     sim_node_schedule(world, node);
 }
 
@@ -522,6 +536,7 @@ bool sim_node_tell(struct sim_world *world, uint32_t index, uint32_t name,
     if (wish == TN_CLAIM_EV_READY || wish == TN_CLAIM_EV_NOT_READY)
         node->seats[name].app.ready = wish == TN_CLAIM_EV_READY;
     tn_candidate_wish(&node->candidate, node->clock.last, &node->seats[name].seat, wish);
+    sim_ranks_settle(world, index);
     sim_node_schedule(world, node);
     return true;
 }
@@ -554,10 +569,13 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
         node->seats[i].app.ready = true;
         tn_candidate_add(&node->candidate, &node->seats[i].seat, NULL);
     }
+    sim_ranks_boot(world, node);
     tn_candidate_open(&node->candidate, node->clock.last);
     for (uint32_t i = 0; i < world->config.names; i++)
         tn_candidate_wish(&node->candidate, node->clock.last, &node->seats[i].seat,
                           TN_CLAIM_EV_CAMPAIGN);
+    sim_notes_tell(world, index);
+    sim_ranks_tell(world, index);
     sim_node_schedule(world, node);
 }
 

@@ -12,6 +12,10 @@ enum phase {
     PHASE_CRASH,
     PHASE_BOOT,
     PHASE_RESIGN,
+    PHASE_AGAIN,
+    PHASE_HANDOVER,
+    PHASE_STAND_DOWN,
+    PHASE_DOWN,
     PHASE_END
 };
 
@@ -37,6 +41,7 @@ static void pick_timing(struct tn_prng *prng, struct sim_config *config)
         .drain_timeout = plan->grace,
         .stall_after = tn_prng_ppm(prng, TN_PPM / 2) ? plan->ttl : 0,
         .raise_timeout = plan->ttl / 2,
+        .notes = { .settle = 4 * plan->rtt, .back = 2 * plan->poll_every + 4 * plan->rtt },
         .jitter_ppm = plan->jitter_ppm,
     };
 }
@@ -94,9 +99,24 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     config.acquire_timeout = tn_prng_range(&prng, config.plan.attempt_timeout, config.plan.ttl);
     config.mints = config.style == SIM_ROWS && tn_prng_ppm(&prng, TN_PPM * 2 / 3);
     config.sessions = config.mints && tn_prng_ppm(&prng, TN_PPM / 2);
-    if (config.sessions) /* It may live for two TTLs, and then a lock-delay follows. */
-        config.plan.slop += config.plan.ttl + 2 * tn_rows_lock_delay(config.plan.ttl);
     config.atomic = tn_prng_ppm(&prng, TN_PPM / 2);
+    config.notes = tn_prng_ppm(&prng, TN_PPM / 3);
+    config.feeds = config.style == SIM_ROWS && tn_prng_ppm(&prng, TN_PPM * 2 / 3);
+    if (config.feeds) /* What a feed goes on from may be gone then. */
+        config.restores = config.restores || tn_prng_ppm(&prng, TN_PPM / 2);
+    if (tn_prng_ppm(&prng, TN_PPM / 4))
+        config.plan.hold_off = tn_prng_range(&prng, config.plan.ttl / 20, 2 * config.plan.ttl);
+    if (config.sessions && tn_plan_asked(&config.plan) > TN_ROWS_DELAY_MOST)
+        config.plan.hold_off = 0; /* A lock-delay has no room for it; the library refuses it. */
+    /* The grants of a store that went back are refused until its counter has caught up. With the
+     * delays of H3 that takes so long that no bound of P7 would say anything. */
+    bool small = config.names <= SIM_RANKED_NAMES && config.nodes <= 5 && !config.restores;
+    config.ranked = small && (config.style == SIM_QUEUE || config.style == SIM_LINE) &&
+                    tn_prng_ppm(&prng, TN_PPM / 2);
+    config.yields = config.ranked && tn_prng_ppm(&prng, TN_PPM / 2);
+    tenure_ns asked = tn_plan_asked(&config.plan);
+    if (config.sessions) /* It may live for two TTLs, and then a lock-delay follows. */
+        config.plan.slop += asked + 2 * tn_rows_lock_delay(asked);
     *ret_config = config;
 }
 
@@ -121,6 +141,26 @@ static tenure_ns split_bound(const struct sim_world *world)
     return world->config.style == SIM_VOTES ? 6 * world->config.nodes * world->config.plan.rtt : 0;
 }
 
+/* Until the others have left the line, the work has stopped and the chosen one leads. */
+static tenure_ns handover_bound(const struct sim_world *world)
+{
+    const struct tn_claim_config *claim = &world->config.claim;
+    tenure_ns local =
+        claim->notes.settle + claim->poll_every + claim->raise_timeout + world->config.plan.slop;
+
+    return bounds(world).failover_resign + local + local / 5 + 8 * world->config.plan.rtt +
+           split_bound(world);
+}
+
+/* Until one that came or came back has its place, and with priorities leads. */
+static tenure_ns return_bound(const struct sim_world *world)
+{
+    tenure_ns out = (SIM_RANKS + 1) * world->config.claim.notes.back;
+
+    return 2 * world->config.plan.ttl +
+           (world->config.ranked ? out + out / 5 + handover_bound(world) : 0);
+}
+
 /* On top of P7's bound for a crash: a session whose opening backed off, an application that still
  * drains, a grant from the chaos that has to be given back first. */
 static tenure_ns settle_bound(const struct sim_world *world)
@@ -128,6 +168,12 @@ static tenure_ns settle_bound(const struct sim_world *world)
     const struct tn_plan *plan = &world->config.plan;
     tenure_ns local = plan->renew_every + plan->grace + plan->poll_every + plan->backoff +
                       world->config.claim.raise_timeout;
+    /* A note counts from when it is heard of, and behind its end somebody may stand back. */
+    if (world->config.notes)
+        local += SIM_NOTE_TTLS * plan->ttl;
+    local += world->config.claim.notes.back;
+    if (world->config.ranked) /* Somebody stays out of the line; then a leader yields. */
+        local += SIM_RANKS * world->config.claim.notes.back + handover_bound(world);
     return bounds(world).failover_crash_real + local + local / 5 + 8 * plan->rtt +
            split_bound(world);
 }
@@ -168,6 +214,7 @@ static void crash_leader(struct sim_world *world)
     struct sim_node *leader = &world->nodes[world->doomed_node];
     sim_trace_node(world, leader, "crashes");
     sim_node_crash(world, world->doomed_node);
+    world->ranks_at = world->now - 4 * world->config.claim.notes.back;
     /* What the network had kept of it comes out late: its last renewal, once more. */
     struct sim_event late = { .kind = SIM_EV_REQUEST,
                               .op = TN_OP_RENEW,
@@ -175,6 +222,8 @@ static void crash_leader(struct sim_world *world)
                               .incarnation = leader->incarnation,
                               .life = leader->candidate.life,
                               .seq = leader->candidate.session.answered };
+    if (world->config.feeds)
+        sim_feed_late(world, 0, world->config.plan.ttl * 3 / 4);
     /* A late write of a row meets another version; a line's sessions are of a connection. */
     if (world->config.style < SIM_ROWS)
         sim_at(world, world->now + world->config.plan.ttl * 3 / 4, &late);
@@ -186,14 +235,19 @@ static void crash_leader(struct sim_world *world)
 static void boot_again(struct sim_world *world)
 {
     sim_check_led(world, 0, "after its leader crashed");
+    sim_check_rank(world, leader_of_first(world), world->ranks_at, "after its leader crashed");
     sim_node_boot(world, world->doomed_node);
-    next_phase(world, 2 * world->config.plan.ttl);
+    next_phase(world, return_bound(world));
 }
 
 static void resign_leader(struct sim_world *world)
 {
     uint32_t leader = leader_of_first(world);
     sim_check_led(world, 0, "before the resignation");
+    if (world->config.yields)
+        sim_check_rank(world, leader, world->now - return_bound(world) + world->config.plan.ttl,
+                       "after a higher one came");
+    world->ranks_at = world->now - 4 * world->config.claim.notes.back;
     if (leader == SIM_NOBODY)
         return;
     (void)sim_node_tell(world, leader, 0, TN_CLAIM_EV_RESIGN);
@@ -205,16 +259,17 @@ static void tell_config(struct sim_world *world)
 {
     static const char *const styles[] = { "queue", "watch", "observed", "rows", "votes", "line" };
     const struct sim_config *config = &world->config;
-    sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s, %s",
+    sim_trace_other(world, "seed", "%llu: %u candidates, %u names, store style %s%s, %s",
                     (unsigned long long)world->seed, config->nodes, config->names,
                     config->sessions ? "rows with sessions"
                     : config->mints  ? "rows, minted tokens"
                                      : styles[config->style],
-                    config->fenced ? "fenced" : "no fence");
-    sim_trace_other(world, "seed", "TTL %lld ms, D %lld ms, renew every %lld ms, rho %u ppm",
-                    (long long)(config->plan.ttl / TN_MS(1)),
-                    (long long)(bounds(world).valid_for / TN_MS(1)),
-                    (long long)(config->plan.renew_every / TN_MS(1)), config->rho_ppm);
+                    config->feeds ? ", a change feed" : "", config->fenced ? "fenced" : "no fence");
+    sim_trace_other(
+        world, "seed", "TTL %lld ms, D %lld ms, renew every %lld ms, rho %u ppm, hold-off %lld ms",
+        (long long)(config->plan.ttl / TN_MS(1)), (long long)(bounds(world).valid_for / TN_MS(1)),
+        (long long)(config->plan.renew_every / TN_MS(1)), config->rho_ppm,
+        (long long)(config->plan.hold_off / TN_MS(1)));
     sim_trace_other(world, "seed", "drop %u, duplicate %u, delay %u ppm up to %lld ms",
                     config->drop_ppm, config->duplicate_ppm, config->delay_ppm,
                     (long long)(config->delay_most / TN_MS(1)));
@@ -229,9 +284,65 @@ static void begin(struct sim_world *world)
     next_phase(world, world->config.safety);
 }
 
-static void finish(struct sim_world *world)
+/* --- Operators: H2 ---------------------------------------------------------------------------- */
+
+/* Everybody campaigns again, also whoever resigned. */
+static void stand_again(struct sim_world *world)
 {
     sim_check_led(world, 0, "after a resignation");
+    sim_check_rank(world, leader_of_first(world), world->ranks_at, "after a resignation");
+    for (uint32_t i = 0; i < world->config.nodes; i++)
+        (void)sim_node_tell(world, i, 0, TN_CLAIM_EV_CAMPAIGN);
+    next_phase(world, return_bound(world));
+}
+
+static void hand_over(struct sim_world *world)
+{
+    uint32_t leader = leader_of_first(world);
+    uint32_t nodes = world->config.nodes;
+
+    sim_check_led(world, 0, "before the hand-over");
+    if (leader == SIM_NOBODY)
+        return;
+    world->handed_by = leader;
+    world->handed_to = SIM_NOBODY;
+    if (sim_chance(world, TN_PPM / 2)) /* Any but the leader. */
+        world->handed_to = (leader + 1 + (uint32_t)tn_prng_below(&world->prng, nodes - 1)) % nodes;
+    sim_note_post(world, 0, TN_NOTE_HANDOVER, world->handed_to, 4 * world->config.plan.ttl);
+    next_phase(world, handover_bound(world));
+}
+
+static void check_handed_over(struct sim_world *world)
+{
+    uint32_t leader = leader_of_first(world);
+
+    sim_check_led(world, 0, "after a hand-over");
+    if (leader == world->handed_by)
+        sim_violate(world, "H2", "node %u was asked to hand over, and leads", leader);
+    else if (world->handed_to != SIM_NOBODY && leader != world->handed_to)
+        sim_violate(world, "H2", "node %u was to lead, and node %u does", world->handed_to, leader);
+}
+
+static void stand_down(struct sim_world *world)
+{
+    tenure_ns bound = handover_bound(world);
+
+    check_handed_over(world);
+    sim_note_post(world, 0, TN_NOTE_STAND_DOWN, SIM_NOBODY, 2 * bound);
+    next_phase(world, bound);
+}
+
+/* The operator is gone, and nobody tells that the note is over. */
+static void check_down(struct sim_world *world)
+{
+    if (leader_of_first(world) != SIM_NOBODY)
+        sim_violate(world, "H2", "node %u leads a name that stands down", leader_of_first(world));
+    next_phase(world, settle_bound(world) + 2 * handover_bound(world));
+}
+
+static void finish(struct sim_world *world)
+{
+    sim_check_led(world, 0, "after a stand-down");
     world->ended = true;
 }
 
@@ -260,6 +371,18 @@ void sim_phase_step(struct sim_world *world)
         break;
     case PHASE_RESIGN:
         resign_leader(world);
+        break;
+    case PHASE_AGAIN:
+        stand_again(world);
+        break;
+    case PHASE_HANDOVER:
+        hand_over(world);
+        break;
+    case PHASE_STAND_DOWN:
+        stand_down(world);
+        break;
+    case PHASE_DOWN:
+        check_down(world);
         break;
     case PHASE_END:
         finish(world);

@@ -225,6 +225,7 @@ static void open_session(struct sim_world *world, struct sim_node *node,
     client->rows.requests = requests;
     client->rows.mints = world->config.mints;
     client->rows.has_sessions = world->config.sessions;
+    client->rows.feed_trust = sim_feed_trust(world);
 }
 
 /* The claim of that term, or one that is not in use; NULL: too many are busy. */
@@ -309,6 +310,42 @@ void sim_rows_boot(struct sim_world *world, struct sim_node *node)
     client->rows.claims = NULL;
     memset(client->slots, 0, sizeof client->slots);
     memset(client->names, 0, sizeof client->names);
+    sim_feed_boot(node);
+}
+
+static void look_at_held(struct sim_row_client *client, uint32_t name, const char *version,
+                         tenure_ns now)
+{
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct row_slot *slot = &client->slots[i];
+        if (slot->used && slot->name == name && strcmp(slot->claim.version, version) != 0)
+            tn_rows_look(&slot->claim, now);
+    }
+}
+
+/* The change feed shows a row; what it means is the recipe's to say. */
+static void see_row(struct sim_world *world, const struct sim_node *node,
+                    const struct sim_event *event)
+{
+    struct sim_row_client *client = client_of(world, node);
+    struct tn_rows_name *name = &client->names[event->name];
+    struct sim_event changed = { .kind = SIM_EV_CHANGED,
+                                 .name = event->name,
+                                 .epoch = event->epoch };
+    char version[TN_ROW_VERSION];
+    struct tn_rows_event shown = { event->stale ? NULL : &event->row, version,
+                                   tn_rows_whose(&client->rows, name, &event->row) };
+
+    (void)snprintf(version, sizeof version, "%llu", (unsigned long long)event->version);
+    struct tn_rows_news news =
+        tn_rows_name_saw(name, node->clock.last, world->config.sessions, &shown);
+    if (news.look)
+        look_at_held(client, event->name, name->shown_version, node->clock.last);
+    if (!news.tell)
+        return;
+    fill_row(&name->shown, event->version, &changed);
+    changed.held = changed.held && !tn_rows_name_is_silent(name, node->clock.last);
+    deliver(world, node, &changed);
 }
 
 void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event)
@@ -316,6 +353,11 @@ void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struc
     struct row_slot *slot = &client_of(world, node)->slots[event->slot];
     char version[TN_ROW_VERSION] = "";
 
+    if (event->kind == SIM_EV_ROW_SHOWN) {
+        if (sim_feed_hear(world, node, client_of(world, node)->names, event))
+            see_row(world, node, event);
+        return;
+    }
     if (event->life != client_of(world, node)->life)
         return;
     if (event->version != 0)
@@ -362,6 +404,8 @@ void sim_rows_tick(struct sim_world *world, struct sim_node *node)
     for (uint32_t i = 0; i < world->config.names; i++)
         if (tn_rows_name_is_vacated(&client->names[i], node->clock.last))
             tell_vacated(world, node, i);
+    if (world->config.feeds)
+        sim_feed_tick(world, node, client->names);
 }
 
 tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node *node)
@@ -372,12 +416,14 @@ tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node 
     for (uint32_t i = 0; i < world->config.names; i++)
         if (tn_rows_name_wake_at(&client->names[i]) < at)
             at = tn_rows_name_wake_at(&client->names[i]);
+    if (world->config.feeds && sim_feed_wake_at(world, node, client->names) < at)
+        at = sim_feed_wake_at(world, node, client->names);
     return at;
 }
 
 /* --- The store -------------------------------------------------------------------------------- */
 
-/* Those who watch hear of a new holder and of a vacancy, not of renewals. */
+/* Without a feed, those who watch hear of a new holder and of a vacancy, as reads show them. */
 static void push_changed(struct sim_world *world, uint32_t name)
 {
     const struct sim_row *row = &world->store.rows[name];
@@ -394,10 +440,9 @@ static void push_changed(struct sim_world *world, uint32_t name)
     }
 }
 
-void sim_rows_write(struct sim_world *world, uint32_t name, const struct tn_row *next)
+static void write_row(struct sim_world *world, uint32_t name, const struct tn_row *next)
 {
     struct sim_row *row = &world->store.rows[name];
-    bool news = row->row.held != next->held || !tn_secret_equal(&row->row.term, &next->term);
 
     row->before = row->row;
     row->version_before = row->version;
@@ -405,8 +450,23 @@ void sim_rows_write(struct sim_world *world, uint32_t name, const struct tn_row 
     row->version = ++world->store.versions;
     if (!next->held)
         world->store.holder[name].node = SIM_NOBODY;
-    if (news)
+}
+
+static void tell_row(struct sim_world *world, uint32_t name, bool news)
+{
+    if (world->config.feeds)
+        sim_feed_show(world, name);
+    else if (news)
         push_changed(world, name);
+}
+
+void sim_rows_write(struct sim_world *world, uint32_t name, const struct tn_row *next)
+{
+    const struct tn_row *row = &world->store.rows[name].row;
+    bool news = row->held != next->held || !tn_secret_equal(&row->term, &next->term);
+
+    write_row(world, name, next);
+    tell_row(world, name, news);
 }
 
 static bool same_term(const struct sim_waiter *a, const struct sim_waiter *b)
@@ -530,6 +590,10 @@ void sim_rows_serve(struct sim_world *world, const struct sim_event *event)
 
     reply.epoch = world->store.epoch[event->name];
     sim_row_sessions_expire(world);
+    if (event->kind == SIM_EV_ROW_WATCH) {
+        sim_feed_serve(world, event);
+        return;
+    }
     if (event->kind == SIM_EV_ROW_SESSION) {
         sim_row_sessions_serve(world, event);
         return;
@@ -584,9 +648,11 @@ static void delete_row(struct sim_world *world, uint32_t name)
 {
     struct sim_store *store = &world->store;
     struct tn_row none = { .held = false };
+    bool was_held = store->rows[name].row.held;
 
-    sim_rows_write(world, name, &none);
+    write_row(world, name, &none);
     store->rows[name].version = 0;
+    tell_row(world, name, was_held);
     if (!world->config.mints)
         store->granted[name] = 0;
     else if (store->granted[name] > store->versions)

@@ -146,6 +146,7 @@ const char *sim_message_name(const struct sim_event *event)
         [SIM_EV_GRANTED] = "granted",
         [SIM_EV_REVOKED] = "revoked",
         [SIM_EV_CHANGED] = "changed",
+        [SIM_EV_NOTE] = "note",
         [SIM_EV_ROW_GOT] = "get reply",
         [SIM_EV_ROW_PUT_DONE] = "put reply",
         [SIM_EV_ROW_SESSION_DONE] = "session reply",
@@ -227,6 +228,12 @@ void sim_snapshot(const struct sim_stage *stage, struct sim_out *out)
     sim_out_add(out, "}");
 }
 
+/* The two-level world has no stage, so its planted bugs cannot be shown there. */
+static bool has_stage(const struct sim_plant *plant)
+{
+    return strncmp(plant->name, "agent-", 6) != 0;
+}
+
 void sim_catalogue(struct sim_out *out)
 {
     sim_out_add(out, "{\"stories\":[");
@@ -242,6 +249,8 @@ void sim_catalogue(struct sim_out *out)
     sim_out_add(out, "],\"plants\":[");
     for (uint32_t i = 1; sim_plant_at(i) != NULL; i++) {
         const struct sim_plant *plant = sim_plant_at(i);
+        if (!has_stage(plant))
+            continue;
         sim_out_add(out, "%s{\"n\":%u", i > 1 ? "," : "", i);
         add_word(out, "name", plant->name);
         add_word(out, "promise", plant->promise);

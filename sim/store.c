@@ -167,8 +167,10 @@ static void come_up(struct sim_world *world, bool restored)
     store->up = true;
     store->down_since = TN_NEVER;
     store->timer_at = TN_NEVER;
+    sim_feed_cut_all(world);
     tn_table_restart(store->table, sim_store_now(world));
     renew_lives(world, restored);
+    sim_ranks_scatter(world);
     sim_row_sessions_restart(world, restored);
     store->stepped_at = sim_store_now(world); /* On the new clock, should it crash again at once. */
     sim_trace_other(world, "store",
@@ -197,6 +199,7 @@ void sim_store_restore(struct sim_world *world)
     memcpy(store->holder, store->backup_holder, sizeof store->holder);
     memcpy(store->rows, store->backup_rows, sizeof store->rows);
     sim_line_restore(world);
+    store->restores++;
     for (uint32_t i = 0; i < world->config.names; i++)
         store->epoch[i]++;
     sim_trace_other(world, "store", "is restored from a backup; its last token is %llu again",
@@ -335,6 +338,19 @@ static void note_session(struct sim_world *world, const struct sim_event *reques
         node->renewed_at = world->now;
 }
 
+/* It was its turn in the same step, before its request: the checkers are told in pass_on. */
+static bool had_turn(const struct tn_result *result, const struct sim_waiter *who)
+{
+    for (uint32_t i = 0; i < result->count; i++) {
+        const struct tn_notice *notice = &result->list[i];
+        struct sim_waiter to = sim_waiter_of(&notice->session, &notice->term);
+        if (notice->kind == TN_NOTICE_GRANTED && to.node == who->node && to.life == who->life &&
+            to.gen == who->gen && to.incarnation == who->incarnation)
+            return true;
+    }
+    return false;
+}
+
 static void note_lease(struct sim_world *world, const struct sim_event *request,
                        const struct tn_result *result, const struct sim_waiter *held_before)
 {
@@ -348,7 +364,7 @@ static void note_lease(struct sim_world *world, const struct sim_event *request,
         sim_check_queued(world, request->name, &who);
     if (request->op != TN_OP_RELEASE || result->answer != TN_ANSWER_RELEASED)
         return;
-    if (request->token == 0)
+    if (request->token == 0 && !had_turn(result, &who))
         sim_check_dequeued(world, request->name, &who);
     /* P5: what a release let go of must have been the releaser's own. */
     bool vacated = result->count > 0;

@@ -263,14 +263,18 @@ static void confirm(struct sim_world *world, struct sim_voter *voter, const stru
     step(world, voter, &tick, &result, NULL);
     bool known = find_lease(voter, reply->name, &view);
     reply->answer = TN_ANSWER_STALE;
-    if (known && view.session != NULL && !view.revoked && tn_secret_equal(view.term, &op->term) &&
-        tn_secret_equal(view.session, &op->session)) {
+    bool same = op->token == vote->highest && tn_secret_equal(&op->term, &vote->highest_of);
+    /* The plant takes the servers' own rule away, too, which would make it harmless. */
+    bool rises = op->token > vote->highest || same || TN_PLANT(FIRST_TOKEN);
+    if (known && view.session != NULL && !view.revoked && rises &&
+        tn_secret_equal(view.term, &op->term) && tn_secret_equal(view.session, &op->session)) {
         struct tn_secret session = *view.session, term = *view.term;
         view.session = &session;
         view.term = &term;
         view.token = op->token;
         TN_ASSERT(tn_table_put(voter->table, &view) == 0);
-        vote->token = op->token;
+        vote->token = vote->highest = op->token;
+        vote->highest_of = term;
         vote->sure = true;
         reply->answer = TN_ANSWER_OK;
         check_confirmed(world, vote, reply->name);
@@ -510,7 +514,7 @@ static void hear_few(struct sim_world *world, struct sim_voter *voter)
 static void begin_epoch(struct sim_world *world, bool tokens)
 {
     /* A renewal that was sent before counts for a TTL by a clock that may be slow. */
-    world->store.doubt_until = world->now + 2 * world->config.plan.ttl;
+    world->store.doubt_until = world->now + 2 * tn_plan_asked(&world->config.plan);
     for (uint32_t i = 0; i < world->config.names; i++) {
         world->store.epoch[i]++;
         if (tokens)

@@ -145,7 +145,7 @@ static void done(void *arg, void *of, const struct tn_votes_result *result)
     if (result->claim != NULL)
         reply.epoch = epoch_of(client, (const struct vote_claim *)(const void *)result->claim);
     if (of_session && !result->failed && result->answer == TN_ANSWER_OK) {
-        reply.ttl = client->host.world->config.plan.ttl;
+        reply.ttl = tn_plan_asked(&client->host.world->config.plan);
         reply.held_count = round->held[result->record.server];
     } else if (!of_session && round != NULL && !result->failed && result->record.server >= 0) {
         fill_holder(client, &result->round->replies[result->record.server], &reply);
@@ -238,7 +238,7 @@ static void send(void *arg, struct tn_votes_round *of, unsigned server, enum tn_
         .seq = of->seq,
         .token = kind == TN_VOTES_CONFIRM || kind == TN_VOTES_RELEASE ? round->token : 0,
         .wait = round->wait,
-        .ttl = client->host.world->config.plan.ttl,
+        .ttl = tn_plan_asked(&client->host.world->config.plan),
     };
 
     sim_send(client->host.world, &event);
@@ -271,7 +271,8 @@ static struct vote_session *add_session(struct sim_vote_client *client, uint64_t
         if (session->used)
             continue;
         *session = (struct vote_session) { .life = life, .used = true };
-        tn_votes_session_add(&client->votes, &session->base, client->host.world->config.plan.ttl);
+        tn_votes_session_add(&client->votes, &session->base,
+                             tn_plan_asked(&client->host.world->config.plan));
         return session;
     }
     return NULL;

@@ -6,6 +6,8 @@
 
 /* What a server has on record of a name. */
 struct sim_vote {
+    uint64_t highest;            /* That was confirmed: no lower one is, nor the same for another */
+    struct tn_secret highest_of; /* term. */
     struct tn_secret session, term;
     uint64_t token, last;
     bool held, sure;

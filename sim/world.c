@@ -37,6 +37,7 @@ void sim_world_free(struct sim_world *world)
     free(world->line_clients);
     free(world->store.lines);
     free(world->store.backup_lines);
+    sim_hosts_free(world);
     memset(world, 0, sizeof *world);
 }
 
@@ -79,6 +80,7 @@ static void keep_memory(const struct sim_world *old, struct sim_world *fresh)
     fresh->store.block_size = old->store.block_size;
     for (uint32_t i = 0; i < SIM_NAMES_MAX; i++)
         fresh->store.queue[i].list = old->store.queue[i].list;
+    fresh->hosts = old->hosts;
     fresh->listener = old->listener;
 }
 
@@ -193,6 +195,7 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
     case SIM_EV_ROW_GET:
     case SIM_EV_ROW_PUT:
     case SIM_EV_ROW_SESSION:
+    case SIM_EV_ROW_WATCH:
     case SIM_EV_LINE_STEP:
     case SIM_EV_STORE_TIMER:
     case SIM_EV_STORE_UP:

@@ -6,13 +6,16 @@
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
  * application, store.c the authority, rows.c a store of rows and its clients, row_sessions.c the
- * sessions that such a store may have, voters.c servers of which a majority decides, votes.c their
- * clients, line.c the clients of a store of ordered keys and line_store.c that store, receiver.c
- * the fenced resource, faults.c what breaks, check.c the promises, phases.c a seed's life, script.c
- * acts that a person wrote, acts.c what each of them does, scenario.c stories made of them, stage.c
- * a script to look at from outside, snapshot.c what is to be seen there, trace.c the telling, run.c
- * one seed, guard.c assertions, crew.c many seeds on all cores. All but guard.c and crew.c are also
- * compiled to WebAssembly (web/wasm). */
+ * sessions that such a store may have, row_feed.c its change feed, voters.c servers of which a
+ * majority decides, votes.c their clients, line.c the clients of a store of ordered keys and
+ * line_store.c that store, receiver.c the fenced resource, notes.c what operators ask for, ranks.c
+ * priorities, faults.c
+ * what breaks, check.c the promises, phases.c a seed's life, script.c acts that a person wrote,
+ * acts.c what each of them does, scenario.c stories made of them, stage.c a script to look at from
+ * outside, snapshot.c what is to be seen there, trace.c the telling, run.c one seed, guard.c
+ * assertions, crew.c many seeds on all cores. hosts.c and hosts_faults.c are a second world, of two
+ * levels: processes, an agent on each host, one store. All but guard.c, crew.c and these two are
+ * also compiled to WebAssembly (web/wasm). */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
@@ -69,6 +72,10 @@
     X(SESSION_TWICE, "session opened twice")                    \
     X(LOCK_DELAY, "row kept back after the end of a session")   \
     X(STALE_READ, "row read from a cache")                      \
+    X(FEED_CUT, "change feed cut, and resumed")                 \
+    X(FEED_OLD, "change feed from a server that lags")          \
+    X(FEED_SILENT, "change feed silent, and nobody notices")    \
+    X(FEED_AHEAD, "change feed from a version yet to come")     \
     X(SESSION_KILLED, "session ended by an operator")           \
     X(WATCH_LOST, "watch lost, or its history compacted")       \
     X(LATE_CREATE, "create arrived after its session's end")    \
@@ -84,6 +91,7 @@
     X(HERD, "a herd of candidates")                             \
     X(NOT_READY, "candidate not ready")                         \
     X(RESIGN, "leader resigned")                                \
+    X(NOTE, "note of an operator")                              \
     X(SLOW_DRAIN, "drain longer than the grace")                \
     X(STALL, "work loop stalled")                               \
     X(FENCE_DOWN, "fence unreachable")                          \
@@ -121,9 +129,12 @@ struct sim_config {
     tenure_ns acquire_timeout; /* SIM_ROWS: of one request of an acquire. */
     bool mints;                /* SIM_ROWS: versions become tokens; */
     bool sessions;             /* and the engine has sessions, which hold the rows. */
+    bool feeds;                /* and it has a change feed. */
     bool atomic;               /* SIM_LINE: like etcd; otherwise like ZooKeeper. */
     bool twins;                /* The last two candidates carry the same label. */
     bool restores;             /* Backups are taken, and brought back. */
+    bool notes;                /* Operators leave notes while things break. */
+    bool ranked, yields;       /* Candidates have priorities; leaders yield to higher ones. */
 };
 
 /* A clock: local = local_from + (real - real_from) * rate. */
@@ -140,8 +151,10 @@ struct sim_app {
     bool told_won; /* Between WON and LOST. */
     bool working;  /* Between WON and DRAINED. */
     bool ready, stalled, draining;
-    bool waits;      /* Told that it is in the queue, for the telling. */
-    bool stall_told; /* The term ended by a stall. */
+    bool waits;         /* Told that it is in the queue, for the telling. */
+    bool stall_told;    /* The term ended by a stall. */
+    bool given_back;    /* G1: released after the work had stopped. */
+    tenure_ns believed; /* G1, local: when the last term's validity ended, or will. */
     uint64_t token;
     uint64_t epoch;       /* Of the store when it granted the token (see sim_store.epoch). */
     tenure_ns stop_by;    /* Local: the deadline as it stood when the term was lost. */
@@ -155,6 +168,7 @@ struct sim_app {
 struct sim_seat { /* One candidate's place in one election. */
     struct tn_seat seat;
     struct sim_app app;
+    struct tn_rank rank;
     uint64_t granted_epoch;
 };
 
@@ -164,6 +178,7 @@ struct sim_vote_client; /* votes.c */
 struct sim_voter;       /* voters.c */
 struct sim_line_client; /* line.c */
 struct sim_script;
+struct host_world; /* hosts.h */
 
 /* What the candidate's host functions get. */
 struct sim_host {
@@ -173,6 +188,19 @@ struct sim_host {
 
 /* Why a node stands still. */
 enum sim_stop { SIM_PAUSED, SIM_SUSPENDED, SIM_FROZEN };
+
+/* SIM_ROWS: the connection that shows changes (row_feed.c). */
+struct sim_feed {
+    uint64_t number;    /* Of the connection, counted by the node. */
+    uint64_t position;  /* The newest version shown; 0: begin with all. */
+    uint64_t restores;  /* Of the store, when it was opened. */
+    tenure_ns ask_at;   /* Local: when to open it, or to end a blocking query. */
+    bool open, asked;   /* The latter has not been answered yet. */
+    uint64_t served;    /* The store's side: the connection that is served; 0: none. */
+    uint32_t served_to; /* The incarnation at its other end. */
+    bool silent;
+    tenure_ns last_at; /* Real: when the last message on it arrives. */
+};
 
 struct sim_node {
     struct tn_candidate candidate;
@@ -190,6 +218,7 @@ struct sim_node {
         renewed_at;  /* Real: when the store last processed a renewal of the present session. */
     uint8_t stopped; /* enum sim_stop, while paused_until lies ahead. */
     uint64_t news_sent, news_heard; /* SIM_LINE: to notice that some were lost. */
+    struct sim_feed feed;           /* SIM_ROWS. */
     uint64_t begun_token;           /* Of a write that was begun before the process was frozen, */
     uint32_t begun_by;              /* and the incarnation that began it. */
 };
@@ -254,6 +283,7 @@ struct sim_store {
     struct sim_row rows[SIM_NAMES_MAX], backup_rows[SIM_NAMES_MAX];
     struct sim_row_session *row_sessions, *backup_row_sessions;
     tenure_ns kept_back_until[SIM_NAMES_MAX], kept_back_for[SIM_NAMES_MAX]; /* Lock-delay. */
+    uint64_t restores;                                                      /* So far. */
     uint64_t versions;        /* Given out so far; none twice, not after a restore either. */
     struct sim_voter *voters; /* SIM_VOTES. */
     tenure_ns doubt_until;    /* SIM_VOTES: until then a term may rest on votes that were lost. */
@@ -266,8 +296,9 @@ struct sim_store {
     tenure_ns stepped_at; /* Local: when the table was last used. */
     tenure_ns down_since; /* Real; TN_NEVER: up. */
     bool up, has_backup;
-    uint64_t epoch[SIM_NAMES_MAX];   /* How often the truth about a name was tampered with. */
-    uint64_t granted[SIM_NAMES_MAX]; /* P2: the highest token granted. */
+    uint64_t epoch[SIM_NAMES_MAX];     /* How often the truth about a name was tampered with. */
+    uint64_t cut_token[SIM_NAMES_MAX]; /* Of the last term whose session somebody has ended. */
+    uint64_t granted[SIM_NAMES_MAX];   /* P2: the highest token granted. */
     struct sim_waiter holder[SIM_NAMES_MAX]; /* P2: whose term that token is. */
     uint64_t backup_granted[SIM_NAMES_MAX];  /* The same, as of the backup. */
     struct sim_waiter backup_holder[SIM_NAMES_MAX];
@@ -276,6 +307,26 @@ struct sim_store {
     tenure_ns ttl_most;                  /* Longest TTL granted. */
     uint64_t highest_token;              /* Over all epochs. */
     uint32_t filler;                     /* Names made only to be forgotten. */
+};
+
+enum { SIM_RANKS = 3, SIM_RANKED_NAMES = 3 };
+
+/* Who holds the lease of one priority, which says that it waits. */
+struct sim_standing {
+    bool held;
+    uint32_t node;
+    uint64_t number;
+    tenure_ns since; /* Real. */
+};
+
+/* An operator's note about one name (core/note.h), and how long it lasts in real time. */
+#define SIM_ASKED 64
+#define SIM_NOTE_TTLS 2 /* How long a note lasts while things break, at most. */
+struct sim_note {
+    enum tn_note_kind kind;
+    uint64_t token, number;
+    uint32_t to; /* HANDOVER: the node that is to lead, or SIM_NOBODY; DRAIN: whom it drains. */
+    tenure_ns over_at;
 };
 
 struct sim_receiver {
@@ -290,6 +341,7 @@ enum sim_event_kind {
     SIM_EV_ROW_GET,          /* node -> store */
     SIM_EV_ROW_PUT,          /* node -> store */
     SIM_EV_ROW_SESSION,      /* node -> store */
+    SIM_EV_ROW_WATCH,        /* node -> store */
     SIM_EV_LINE_STEP,        /* node -> store */
     SIM_EV_VOTE,             /* node -> one server; @op is an enum tn_votes_kind. */
     SIM_EV_REPLY,            /* store -> node */
@@ -299,10 +351,13 @@ enum sim_event_kind {
     SIM_EV_ROW_GOT,          /* store -> node */
     SIM_EV_ROW_PUT_DONE,     /* store -> node */
     SIM_EV_ROW_SESSION_DONE, /* store -> node */
+    SIM_EV_ROW_SHOWN,        /* store -> node, pushed, in order; @id is the connection's. */
     SIM_EV_LINE_DONE,        /* store -> node */
     SIM_EV_LINE_NEWS,        /* store -> node, pushed */
     SIM_EV_VOTE_REPLY,       /* server -> node */
     SIM_EV_VOTE_NEWS,        /* server -> node, pushed; @op 0: a vote, 1: a revocation. */
+    SIM_EV_NOTE,             /* store -> node, pushed; @op is an enum tn_note_kind; YIELD: the
+                                lease of level @holder is held (@token 1) under number @seq. */
     SIM_EV_WRITE,            /* node -> receiver */
     SIM_EV_RAISE,            /* node -> receiver */
     SIM_EV_RAISED,           /* receiver -> node */
@@ -407,6 +462,7 @@ struct sim_world {
     struct sim_row_client *row_clients;   /* SIM_ROWS: one per node. */
     struct sim_vote_client *vote_clients; /* SIM_VOTES: one per node. */
     struct sim_line_client *line_clients; /* SIM_LINE: one per node. */
+    struct host_world *hosts;             /* NULL: none yet. */
     struct sim_store store;
     struct sim_receiver receivers[SIM_NAMES_MAX];
     uint32_t leading[SIM_NAMES_MAX];       /* How many applications are between WON and LOST. */
@@ -414,6 +470,14 @@ struct sim_world {
     tenure_ns vacant_since[SIM_NAMES_MAX]; /* The last instant at which a term was valid. */
     tenure_ns gap[SIM_NAMES_MAX];          /* The last time without a leader. */
     tenure_ns gap_most[SIM_NAMES_MAX];     /* The longest, the one before the first term apart. */
+    struct sim_note notes[SIM_NAMES_MAX];  /* The last one about each name. */
+    uint64_t note_numbers;
+    tenure_ns ranks_at; /* Who has waited since then, or longer, is in line. */
+    struct sim_standing standings[SIM_RANKED_NAMES][SIM_RANKS + 1];
+    uint64_t asked[SIM_NAMES_MAX][SIM_ASKED]; /* H1: the terms that hand-overs have named. */
+    uint32_t asked_count[SIM_NAMES_MAX];
+    bool stood_down[SIM_NAMES_MAX]; /* Ever, or drained. */
+    uint32_t handed_by, handed_to;  /* H2: the hand-over of the liveness phase. */
     uint32_t phase;
     bool healed;              /* The liveness phase: nothing breaks any more. */
     uint32_t doomed_node;     /* P8: whose renewals the network swallows, */
@@ -532,6 +596,25 @@ enum tn_rows_outcome sim_row_sessions_refuse(struct sim_world *world,
  */
 bool sim_row_sessions_lose(struct sim_world *world, uint32_t name);
 
+/* --- row_feed.c --- */
+/* The store's side: a row was written; a node opens its feed; connections that end. */
+void sim_feed_show(struct sim_world *world, uint32_t name);
+/* What it was before comes once more, @in from now, as from a server that lags. */
+void sim_feed_late(struct sim_world *world, uint32_t name, tenure_ns in);
+void sim_feed_serve(struct sim_world *world, const struct sim_event *event);
+void sim_feed_cut(struct sim_world *world, uint32_t index);
+void sim_feed_cut_all(struct sim_world *world);
+tenure_ns sim_feed_in_order(struct sim_world *world, const struct sim_event *event, tenure_ns at);
+/* The node's side. How long a feed is trusted that says nothing, where rows change seldom. */
+tenure_ns sim_feed_trust(const struct sim_world *world);
+void sim_feed_boot(struct sim_node *node);
+/* Whether the event shows a row, for tn_rows_name_saw. */
+bool sim_feed_hear(struct sim_world *world, struct sim_node *node, struct tn_rows_name *names,
+                   const struct sim_event *event);
+void sim_feed_tick(struct sim_world *world, struct sim_node *node, struct tn_rows_name *names);
+tenure_ns sim_feed_wake_at(const struct sim_world *world, const struct sim_node *node,
+                           const struct tn_rows_name *names);
+
 /* --- votes.c, voters.c --- */
 void sim_votes_init(struct sim_world *world);
 void sim_votes_free(struct sim_world *world);
@@ -584,6 +667,30 @@ void sim_line_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t n
 /* Somebody ends a session that is in the line. */
 void sim_line_kill(struct sim_world *world, uint32_t name);
 
+/* --- ranks.c --- */
+void sim_ranks_boot(struct sim_world *world, struct sim_node *node);
+/* Word of all leases that say who waits, to one node. */
+void sim_ranks_tell(struct sim_world *world, uint32_t node);
+/* After a step of @node: those leases follow what it wants. */
+void sim_ranks_settle(struct sim_world *world, uint32_t node);
+void sim_rank_hear(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+/* The store was started again. A line that it kept in memory forms anew, in the order of asking. */
+void sim_ranks_scatter(struct sim_world *world);
+/* H3 */
+void sim_check_yield(struct sim_world *world, const struct sim_node *node, uint32_t name);
+/* Those who have shown themselves since @since, or longer, are no higher than the leader. */
+void sim_check_rank(struct sim_world *world, uint32_t leader, tenure_ns since, const char *when);
+
+/* --- notes.c --- */
+void sim_note_post(struct sim_world *world, uint32_t name, enum tn_note_kind kind, uint32_t to,
+                   tenure_ns lasts);
+void sim_note_end(struct sim_world *world, uint32_t name);
+/* All that stand, to a node that has just started. */
+void sim_notes_tell(struct sim_world *world, uint32_t node);
+void sim_note_hear(struct sim_node *node, const struct sim_event *event);
+void sim_check_asked(struct sim_world *world, const struct sim_node *node, uint32_t name,
+                     const struct tn_claim_action *action);
+
 /* --- receiver.c --- */
 void sim_receiver_event(struct sim_world *world, const struct sim_event *event);
 
@@ -630,11 +737,17 @@ void sim_trace_other(struct sim_world *world, const char *who, const char *forma
     __attribute__((format(printf, 3, 4)));
 void sim_trace_label(const struct sim_node *node, char *buf, size_t size);
 
+/* --- hosts.c: a world of its own, with an agent on each host --- */
+/* Run it for the world's seed, to its end or until a promise is broken. */
+void sim_hosts_run(struct sim_world *world);
+void sim_hosts_free(struct sim_world *world);
+
 /* --- guard.c --- */
 /* Catch assertions from now on; before threads are started that run worlds. */
 void sim_guard(void);
-/* sim_world_run; an assertion that trips counts as a violation. */
+/* sim_world_run, and sim_hosts_run; an assertion that trips counts as a violation. */
 void sim_run_guarded(struct sim_world *world, tenure_ns until);
+void sim_hosts_run_guarded(struct sim_world *world);
 
 /* --- run.c --- */
 /* Prepare @world for a seed. */

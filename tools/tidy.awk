@@ -13,16 +13,17 @@ BEGIN {
     may["src/net"] = "tenure base wire net"
     may["src/stores"] = "tenure base core wire runtime net stores"
     may["src/runner"] = "tenure base runtime runner"
-    may["src/daemon"] = "tenure base core fence runtime wire daemon"
+    may["src/daemon"] = "tenure base core fence runtime wire http lib daemon"
     may["src/receivers"] = "tenure base fence runtime wire net receivers"
     may["src/lib"] = "tenure base core runtime stores receivers lib"
-    may["src/gate"] = "tenure base fence runtime wire receivers gate"
-    may["src/cli"] = "tenure base core runtime stores fence receivers gate runner sim lib cli"
+    may["src/http"] = "tenure base wire http"
+    may["src/gate"] = "tenure base fence runtime wire http receivers gate"
+    may["src/cli"] = "tenure base core runtime stores fence http receivers gate runner sim lib cli"
     may["sim"] = "tenure base core fence sim"
     may["web"] = "tenure base core fence sim"
     may["bench"] = "tenure base core runtime stores wire tests bench"
     may["examples"] = "tenure"
-    may["tests"] = "tenure base core runtime wire net stores fence receivers gate runner sim" \
+    may["tests"] = "tenure base core runtime wire net stores fence http receivers gate runner sim" \
                    " daemon lib cli tests"
 
     # Unbounded, unchecked, or a hidden source of time, chance or delay.

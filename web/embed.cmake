@@ -1,27 +1,55 @@
-# embed.cmake - the pages as they are delivered: compressed into a C file, and as one file to open.
+# embed.cmake - the sandbox as it is delivered: for a web server, as one file, and compressed in C.
 #
-# usage: cmake -DOUT=DIR -DGZIP=gzip -DFILES=a;b -DSINGLE=html -P web/embed.cmake
+# usage: cmake -DOUT=DIR -DPACKER=gzip;-9nc -DFILES=a;b -DSINGLE=html -P web/embed.cmake
 #
-# OUT/pages.c has each of FILES compressed. OUT/SINGLE is index.html with everything inside it, for
-# file:, where browsers load neither modules nor WebAssembly from beside a page.
+# OUT gets index.html, style.css and main.js, the modules of FILES in one: a request and a
+# compression of its own for each module would cost 4 kB. OUT/pages.c has all of it compressed.
+# OUT/SINGLE is the whole page in one file, for file:, where browsers load neither modules nor
+# WebAssembly from beside a page.
 
-# --- One file -------------------------------------------------------------------------------------
-file(READ ${OUT}/index.html page)
+# Without comments and indentation: every byte of the page counts, and the sources are in web/. No
+# text in the sources goes over the end of a line, and none contains " // ".
+function(strip text to)
+    string(REGEX REPLACE "\n[ \t]+" "\n" text "\n${text}")
+    string(REGEX REPLACE "\n(//[^\n]*|/\\*[^\n]*\\*/)" "\n" text "${text}")
+    string(REGEX REPLACE " // [^\n]*" "" text "${text}")
+    string(REGEX REPLACE "\n\n+" "\n" text "${text}")
+    string(STRIP "${text}" text)
+    set(${to} "${text}\n" PARENT_SCOPE)
+endfunction()
+
+# --- Modules in one, stripped pages ---------------------------------------------------------------
 set(script "")
+set(packed "")
 foreach(path IN LISTS FILES)
     get_filename_component(name ${path} NAME)
+    if(name MATCHES "\\.wasm$")
+        execute_process(COMMAND base64 -w 0 ${path} OUTPUT_VARIABLE wasm)
+        list(APPEND packed ${path})
+        continue()
+    endif()
+    file(READ ${path} text)
     if(name MATCHES "\\.js$")
-        file(READ ${path} text)
         # Modules that lie in one script need no imports; their names are all different.
         string(REGEX REPLACE "\nimport [^;]*;" "" text "\n${text}")
         string(REGEX REPLACE "\nexport " "\n" text "${text}")
+        strip("${text}" text)
         string(APPEND script "${text}")
-    elseif(name MATCHES "\\.css$")
-        file(READ ${path} style)
-    elseif(name MATCHES "\\.wasm$")
-        execute_process(COMMAND base64 -w 0 ${path} OUTPUT_VARIABLE wasm)
+        continue()
+    endif()
+    strip("${text}" text)
+    file(WRITE ${OUT}/${name} "${text}")
+    list(APPEND packed ${OUT}/${name})
+    if(name MATCHES "\\.css$")
+        set(style "${text}")
+    else()
+        set(page "${text}")
     endif()
 endforeach()
+file(WRITE ${OUT}/main.js "${script}")
+list(APPEND packed ${OUT}/main.js)
+
+# --- One file -------------------------------------------------------------------------------------
 # One at a time, and by place: the texts have characters that a replacement would read.
 function(put mark text)
     string(FIND "${page}" "${mark}" at)
@@ -43,21 +71,7 @@ put("<script type=\"module\" src=\"main.js\"></script>"
 file(WRITE ${OUT}/${SINGLE} "${page}")
 
 # --- Compressed, in C -----------------------------------------------------------------------------
-set(content "/* Made by web/embed.cmake. */\n#include \"cli/pages.h\"\n\n")
-set(list "")
-set(number 0)
-foreach(path IN LISTS FILES)
-    get_filename_component(name ${path} NAME)
-    execute_process(COMMAND ${GZIP} -9nc ${path}
-        OUTPUT_FILE ${OUT}/${name}.gz RESULT_VARIABLE failed)
-    if(failed)
-        message(FATAL_ERROR "gzip: ${failed}")
-    endif()
-    file(READ ${OUT}/${name}.gz bytes HEX)
-    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
-    string(APPEND content "static const unsigned char page${number}[] = { ${bytes} };\n")
-    string(APPEND list "    { \"/${name}\", page${number}, sizeof page${number} },\n")
-    math(EXPR number "${number} + 1")
-endforeach()
-string(APPEND content "\nconst struct tn_page tn_pages[] = {\n${list}    { 0, 0, 0 },\n};\n")
-file(WRITE ${OUT}/pages.c "${content}")
+set(FILES ${packed})
+set(SYMBOL tn_pages)
+set(TO pages.c)
+include(${CMAKE_CURRENT_LIST_DIR}/pack.cmake)

@@ -36,8 +36,8 @@ export function gapsOf(history) {
   return gaps;
 }
 
-function tickStep(end) {
-  return [1, 2, 5, 10, 20, 30, 60, 120, 300, 600].find((step) => end / 1e6 / step <= 12) || 1200;
+function tickStep(end, most) {
+  return [1, 2, 5, 10, 20, 30, 60, 120, 300, 600].find((step) => end / 1e6 / step <= most) || 1200;
 }
 
 export class LanesView {
@@ -103,7 +103,7 @@ export class LanesView {
   }
 
   axis(height) {
-    const step = tickStep(this.history.end);
+    const step = tickStep(this.history.end, Math.min(12, (this.width - LABEL) / 40));
     const made = [];
     for (let at = 0; at * 1e6 <= this.history.end; at += step) {
       const x = this.place(at * 1e6);

@@ -2,64 +2,21 @@
 
 import { loadEngine } from "./engine.js";
 import { Script, fromHash, toHash } from "./script.js";
-import { StageView, el, seconds } from "./stage.js";
+import { $, StageView, el } from "./stage.js";
 import { LanesView } from "./lanes.js";
+import { ActsPanel } from "./acts.js";
+import { RulesPanel } from "./rules.js";
 import { renderExperiments, renderQuestions } from "./teach.js";
 
-const $ = (id) => document.getElementById(id);
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 const FIRST = ["renew", "crash", "pause-and-fence"];
 const FREE = "nodes=5";
 const SLOW_MS = 900; // On the screen, for a message that matters.
 const FLIGHT_MS = 350; // On the screen, for any other.
+const STEP_MS = 700; // On the screen, for a line, with reduced motion.
 const LINES_MOST = 400;
-const SLIDERS = [
-  {
-    key: "ttl",
-    label: "TTL",
-    min: 1000,
-    max: 60000,
-    step: 500,
-    show: (v) => seconds(v * 1000),
-    from: (p) => p.ttl / 1000,
-  },
-  {
-    key: "renew",
-    label: "renew every",
-    min: 100,
-    max: 30000,
-    step: 100,
-    show: (v) => seconds(v * 1000),
-    from: (p) => p.renew / 1000,
-  },
-  {
-    key: "rho",
-    label: "clock bound \u03c1",
-    min: 0,
-    max: 300000,
-    step: 5000,
-    show: (v) => `${v / 10000} %`,
-    from: (p) => p.rho,
-  },
-  {
-    key: "margin",
-    label: "margin",
-    min: 0,
-    max: 20000,
-    step: 50,
-    show: (v) => seconds(v * 1000, 2),
-    from: (p) => p.margin / 1000,
-  },
-  {
-    key: "net",
-    label: "network delay",
-    min: 1,
-    max: 2000,
-    step: 1,
-    show: (v) => `${v} ms`,
-    from: (p) => p.net / 1000,
-  },
-];
+const storyLabel = (name) =>
+  ({ renew: "acquire and renew", crash: "leader crash" })[name] || name.replaceAll("-", " ");
 
 class App {
   constructor(engine) {
@@ -77,11 +34,14 @@ class App {
       (n) => this.loseMessage(n),
     );
     this.lanes = new LanesView($("lanes-drawing"), (ms) => this.pauseAt(ms));
+    this.acts = new ActsPanel(this);
+    this.rules = new RulesPanel(this);
+    this.exercise = null; // The experiment or question that is on the stage.
   }
 
   // --- Opening a script ---
 
-  open(text, at = 0, { keepPast = false, hidden = false } = {}) {
+  open(text, at = 0, { keepPast = false, hidden = false, exercise = null } = {}) {
     let status;
     try {
       status = this.engine.open(text);
@@ -93,6 +53,7 @@ class App {
     if (!keepPast) this.past = [];
     this.script = new Script(text);
     this.hidden = hidden;
+    this.exercise = exercise;
     const history = this.engine.history();
     this.plan = history.plan;
     if (status === 0) {
@@ -156,31 +117,19 @@ class App {
 
   // Everything that depends on the script but not on the instant.
   showFrame() {
-    const story = this.catalogueStory();
     const history = this.script.get("history");
-    $("title").textContent = story
-      ? story.name.replaceAll("-", " ")
-      : history
-        ? `History of seed ${history}`
-        : "Free play";
-    $("subtitle").textContent = story
-      ? story.title
-      : history
-        ? `What chance did, up to the broken promise; the name looked at is ${this.history.name}`
-        : "Crash, freeze, cut and slow whatever you like; time is yours";
+    this.showTitle(history);
+    const pressed = history || this.exercise ? null : this.script.get("story") || "";
     for (const chip of $("stories").querySelectorAll("button"))
-      chip.setAttribute(
-        "aria-pressed",
-        String(chip.dataset.story === (history ? "" : this.script.get("story") || "")),
-      );
+      chip.setAttribute("aria-pressed", String(chip.dataset.story === pressed));
     $("fence").checked = this.script.get("fence") !== "off";
-    $("plant").value = this.script.get("plant") || "";
-    this.showPlant();
-    this.showRules();
+    this.rules.showPlant();
+    this.rules.show();
     this.lanes.draw(this.history, this.labels, this.hidden);
     $("scrub").max = String(this.end);
     this.showTrace();
     $("legend").replaceChildren(
+      el("span", { class: "key margin" }, "margin: a holder stops at the red mark"),
       el("span", { class: "key past" }, "past its deadline"),
       el("span", { class: "key asleep" }, "asleep"),
       el("span", { class: "key gap" }, "nobody leads"),
@@ -190,6 +139,22 @@ class App {
     $("command").textContent =
       `tenure sim --script '${String(this.script).replaceAll("'", "'\\''")}'`;
     $("undo").disabled = this.past.length === 0;
+  }
+
+  showTitle(history) {
+    const story = this.catalogueStory();
+    const [title, subtitle] = this.exercise
+      ? [this.exercise.title, this.exercise.ask]
+      : story
+        ? [storyLabel(story.name), story.title]
+        : history
+          ? [
+              `History of seed ${history}`,
+              `What chance did, up to the broken promise; its name is ${this.history.name}`,
+            ]
+          : ["Free play", "Crash, freeze, cut and slow whatever you like; time is yours"];
+    $("title").textContent = title;
+    $("subtitle").textContent = subtitle;
   }
 
   catalogueStory() {
@@ -246,7 +211,7 @@ class App {
     $("now").textContent = `${(this.at / 1000).toFixed(3)} s`;
     this.showCaption();
     this.showVerdict();
-    this.showActs();
+    this.acts.show();
     this.markTrace();
   }
 
@@ -287,19 +252,7 @@ class App {
     let words = [];
     if (this.refused) {
       kind = "bad";
-      words = [
-        el("b", {}, "Tenure refuses to start with these numbers. "),
-        this.plan.verdict === "P1"
-          ? "The margin is smaller than what the clocks may take: two could lead at once. "
-          : "There is no time for a second renewal: one lost message would cost the term. ",
-        el("button", { type: "button", onclick: () => this.seeWhy() }, "See why"),
-        " ",
-        el(
-          "button",
-          { type: "button", onclick: () => this.open(this.good, this.at) },
-          "Put it back",
-        ),
-      ];
+      words = this.rules.refusal();
     } else if (violation) {
       kind = "bad";
       words = [
@@ -328,6 +281,11 @@ class App {
       kind = kind || "good";
       words = [el("b", {}, "The moral. "), this.catalogueStory().moral];
     }
+    const result = this.exercise?.result;
+    if (result && this.seen.ended) {
+      kind = result.right ? "good" : "warn";
+      words = [el("b", {}, result.head), result.text];
+    }
     const box = $("verdict");
     const text = words.map((w) => w.textContent ?? w).join("");
     box.hidden = kind === "";
@@ -343,7 +301,11 @@ class App {
     const letter = (number) => this.labels[number] ?? `n${number}`;
     return text
       .replace(/\bnodes? (\d+)/g, (_, n) => letter(n))
-      .replace(/ and (\d+) \(token/g, (_, n) => ` and ${letter(n)} (token`);
+      .replace(/ and (\d+) \(token/g, (_, n) => ` and ${letter(n)} (token`)
+      .replace(
+        /off by (-?)(\d+) ppm/g,
+        (_, minus, ppm) => `${ppm / 10000} % ${minus ? "slow" : "fast"}`,
+      );
   }
 
   // --- Playing ---
@@ -373,7 +335,7 @@ class App {
   frame(now) {
     if (!this.playing) return;
     const wall = Math.min(100, now - this.lastFrame);
-    if (STILL.matches && wall < 100 && now - this.lastFrame < 700) {
+    if (STILL.matches && now - this.lastFrame < STEP_MS) {
       requestAnimationFrame((later) => this.frame(later)); // A step at a time in place of motion.
       return;
     }
@@ -450,7 +412,7 @@ class App {
             { type: "button", onclick: () => this.pauseAt(line.at) },
             el("time", {}, (line.at / 1000).toFixed(3)),
             el("b", {}, line.who === "--" ? "" : line.who),
-            el("span", {}, line.said),
+            el("span", {}, this.named(line.said)),
           ),
         );
       }),
@@ -483,110 +445,10 @@ class App {
     this.render();
   }
 
-  actsFor() {
-    if (this.script.get("history")) return []; // What chance did stands.
-    const span = $("span") ? $("span").value : "20000";
-    const rho = this.plan.rho;
-    if (this.chosen === "store") {
-      const { store } = this.seen;
-      return [
-        ["crash and restart", `restart:${span}`],
-        ["stop", `hang:${span}`],
-        ["revoke the lease", "revoke"],
-        [`clock ${rho / 10000} % fast`, `rate:store:${rho}`],
-        ["make a backup", "backup"],
-        ["restore the backup", store.backup ? "restore" : null],
-      ];
-    }
-    const node = this.seen.nodes.find((n) => n.id === this.chosen);
-    if (!node) return [];
-    const id = node.id;
-    const up = (words) => (node.up ? words : null);
-    return [
-      node.up ? ["crash", `crash:${id}`] : ["start", `start:${id}`],
-      node.asleep ? ["wake", "wake"] : ["pause", up(`pause:${id}:${span}`)],
-      ["freeze in a write", up(node.valid ? `freeze:${id}:${span}` : null)],
-      ["sleep (machine)", up(`suspend:${id}:${span}`)],
-      node.cut_to || node.cut_from
-        ? ["mend the link", `mend:${id}`]
-        : ["cut off", `cut:${id}:${span}`],
-      ["cut: not heard", `cutto:${id}:${span}`],
-      ["cut: hears nothing", `cutfrom:${id}:${span}`],
-      node.rate === 1e6
-        ? [`clock ${rho / 10000} % slow`, `rate:${id}:-${rho}`]
-        : ["clock right again", `rate:${id}:0`],
-      ["clock 30 % slow", `rate:${id}:-300000`],
-      node.told ? ["resign", `resign:${id}`] : ["campaign", up(`campaign:${id}`)],
-      node.ready || !node.up ? ["not ready", up(`unready:${id}`)] : ["ready", `ready:${id}`],
-    ];
-  }
-
-  showActs() {
-    const ids = [...this.seen.nodes.map((n) => n.id), "store"];
-    if (!ids.includes(this.chosen)) this.chosen = ids[0];
-    const acts = this.actsFor();
-    const state = JSON.stringify([ids, this.chosen, acts.map((a) => a[0] + !!a[1])]);
-    if (state !== this.actsShown) {
-      this.actsShown = state;
-      $("who").replaceChildren(
-        ...ids.map((id) =>
-          el(
-            "button",
-            {
-              type: "button",
-              "aria-pressed": String(id === this.chosen),
-              onclick: () => this.choose(id),
-            },
-            id,
-          ),
-        ),
-      );
-      const span =
-        $("span") ||
-        el(
-          "select",
-          { id: "span" },
-          ...[2, 4, 10, 20, 40].map((s) =>
-            el("option", { value: s * 1000, selected: s === 20 }, `${s} s`),
-          ),
-        );
-      const keys = "1234567890-";
-      $("acts").replaceChildren(
-        el("label", { class: "row" }, "for ", span),
-        ...acts.map(([label, words], i) =>
-          el(
-            "button",
-            {
-              type: "button",
-              disabled: words === null,
-              onclick: () => this.act(this.actsFor()[i][1]),
-            },
-            el("kbd", {}, keys[i]),
-            ` ${label}`,
-          ),
-        ),
-      );
-    }
-    const under = this.seen.messages.filter((m) => !m.lost);
-    const flying = JSON.stringify(under.map((m) => m.n));
-    if (flying !== this.flyingShown) {
-      this.flyingShown = flying;
-      $("flights").replaceChildren(
-        ...under.map((m) =>
-          el(
-            "button",
-            { type: "button", onclick: () => this.loseMessage(m.n) },
-            `lose ${m.name} of ${this.labels[m.node]}`,
-          ),
-        ),
-      );
-    }
-  }
-
   // Past acts can be taken back; what lies ahead of an act is dropped.
   change(edit) {
-    const text = String(this.script.get("history") ? new Script(FREE) : this.script);
-    const script = new Script(text);
+    const text = String(this.script);
+    const script = new Script(this.script.get("history") ? FREE : text);
     const dropped = edit(script);
     if (this.open(String(script), this.at, { keepPast: true })) {
       this.past.push(text);
@@ -629,104 +491,6 @@ class App {
     $("undo").disabled = this.past.length === 0;
   }
 
-  // --- Rules ---
-
-  showRules() {
-    const plan = this.plan;
-    for (const slider of SLIDERS) {
-      const input = $(`slide-${slider.key}`);
-      const value = slider.from(plan);
-      if (document.activeElement !== input || !this.sliding) input.value = String(value);
-      $(`value-${slider.key}`).textContent = slider.show(
-        slider.key === "margin" || slider.key === "renew"
-          ? value
-          : Number(this.script.get(slider.key) ?? value),
-      );
-    }
-    const s = (us) => seconds(us, 2);
-    const rule = (good, name, text) =>
-      el(
-        "p",
-        { class: `rule ${good ? "good" : "bad"}` },
-        el("b", {}, `${good ? "\u2713" : "\u2717"} ${name}`),
-        el("span", {}, text),
-      );
-    const nodes = Number(this.script.get("nodes") || this.history.nodes);
-    $("rules").replaceChildren(
-      rule(
-        plan.verdict !== "P1",
-        "safe",
-        `D/(1\u2212\u03c1) = ${s(plan.p1[0])} \u2264 TTL/(1+\u03c1) = ${s(plan.p1[1])}`,
-      ),
-      rule(
-        plan.p8[0] <= plan.p8[1],
-        "available",
-        `R+To+b+pause = ${s(plan.p8[0])} \u2264 D\u2212K\u2212G = ${s(plan.p8[1])}`,
-      ),
-      el(
-        "dl",
-        { class: "facts" },
-        ...[
-          ["D, believed for", s(plan.d)],
-          ["margin", s(plan.margin)],
-          ["failed renewals survived", String(Math.max(0, plan.tolerated))],
-          ["next leader after a crash", `\u2264 ${s(plan.crash)}`],
-          ["after a resignation", `\u2264 ${s(plan.resign)}`],
-          ["renewals per second", (nodes / (plan.renew / 1e6)).toFixed(2)],
-        ].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
-      ),
-    );
-  }
-
-  seeWhy() {
-    const { rho } = this.plan;
-    this.reveal(
-      this.plan.verdict === "P1"
-        ? `nodes=2+rho=${rho}+plant=no-margin+0:rate:a:-${rho}+0:rate:store:${rho}` +
-            "+7000:cutto:a:30000+end=30000"
-        : "nodes=2+plant=renew-once+4000:cutto:a:1500=one renewal gets lost+end=40000",
-    );
-  }
-
-  // --- Planted bugs ---
-
-  showPlant() {
-    const plant = this.engine.catalogue.plants.find((p) => p.name === $("plant").value);
-    $("plant-about").textContent = plant
-      ? `${plant.wrong[0].toUpperCase()}${plant.wrong.slice(1)}. It breaks ${plant.promise}.`
-      : `${this.engine.catalogue.plants.length} mistakes that lease libraries have shipped. ` +
-        "Pick one and see what it breaks.";
-    $("plant-show").hidden = !plant;
-  }
-
-  // A story that shows it, or else a seed.
-  async showBreak() {
-    const plant = this.engine.catalogue.plants.find((p) => p.name === $("plant").value);
-    const status = $("plant-status");
-    for (const story of this.engine.catalogue.stories.filter((st) => st.name !== "herd")) {
-      const script = `story=${story.name}+plant=${plant.name}`;
-      const { last } = this.measure(script);
-      if (last.violation && last.violation.promise === plant.promise) {
-        status.textContent = `The story ${story.name} shows it.`;
-        this.reveal(script, last.violation.at / 1000);
-        return;
-      }
-    }
-    for (let seed = 1; seed <= 20000; seed++) {
-      if (this.engine.breaks(plant.n, seed)) {
-        status.textContent = `No story shows it; the random history of seed ${seed} does.`;
-        this.reveal(`history=${seed}+plant=${plant.name}`, Infinity);
-        return;
-      }
-      if (seed % 20 === 0) {
-        status.textContent = `Looking for a history that shows it: seed ${seed}\u2026`;
-        await new Promise((done) => setTimeout(done));
-        if ($("plant").value !== plant.name) return;
-      }
-    }
-    status.textContent = "Not found in 20,000 seeds.";
-  }
-
   // --- For experiments ---
 
   // A run beside the one on the stage, to its end.
@@ -739,16 +503,16 @@ class App {
   }
 
   // Before the first act, with the future hidden.
-  prepare(script) {
+  prepare(script, exercise) {
     const first = new Script(script).acts().find((act) => act.at > 0);
     this.setPlaying(false);
-    this.open(script, first.at - 1, { hidden: true });
+    this.open(script, first.at - 1, { hidden: true, exercise });
   }
 
-  reveal(script, at) {
+  reveal(script, at, exercise = null) {
     const before = String(this.script) === script ? this.at : 0;
     this.setPlaying(false);
-    if (!this.open(script, Math.min(at ?? before, 1e9))) return;
+    if (!this.open(script, Math.min(at ?? before, 1e9), { exercise })) return;
     if (at === undefined && !STILL.matches) this.setPlaying(true);
     $("told").scrollIntoView({ block: "nearest", behavior: STILL.matches ? "auto" : "smooth" });
   }
@@ -790,16 +554,16 @@ class App {
         label,
       );
     const { stories } = this.engine.catalogue;
-    const label = (name) =>
-      ({ renew: "acquire and renew", crash: "leader crash" })[name] || name.replaceAll("-", " ");
     const group = (text) => el("span", { class: "group" }, text);
     $("stories").append(
       group("Start here"),
-      ...FIRST.map((name) => chip(name, label(name), stories.find((s) => s.name === name).title)),
+      ...FIRST.map((name) => stories.find((s) => s.name === name)).map((s) =>
+        chip(s.name, storyLabel(s.name), s.title),
+      ),
       group("Then"),
       ...stories
         .filter((s) => !FIRST.includes(s.name))
-        .map((s) => chip(s.name, label(s.name), s.title)),
+        .map((s) => chip(s.name, storyLabel(s.name), s.title)),
       group("Or"),
       chip("", "free play", "five processes, and you"),
     );
@@ -821,45 +585,6 @@ class App {
       this.replace(this.script.get("story") ? `story=${this.script.get("story")}` : FREE);
     $("fence").onchange = () =>
       this.change((script) => (script.set("fence", $("fence").checked ? null : "off"), 0));
-    $("plant").append(
-      el("option", { value: "" }, "the code as it is"),
-      ...this.engine.catalogue.plants.map((p) =>
-        el("option", { value: p.name }, `${p.name} (${p.promise})`),
-      ),
-    );
-    $("plant").onchange = () => {
-      $("plant-status").textContent = "";
-      this.change((script) => (script.set("plant", $("plant").value || null), 0));
-    };
-    $("plant-show").onclick = () => this.showBreak();
-  }
-
-  wireSliders() {
-    for (const slider of SLIDERS) {
-      const id = `slide-${slider.key}`;
-      const input = el("input", {
-        id,
-        type: "range",
-        min: slider.min,
-        max: slider.max,
-        step: slider.step,
-      });
-      input.oninput = () => {
-        this.sliding = true;
-        this.setPlaying(false);
-        this.change((script) => (script.set(slider.key, input.value), 0));
-        this.sliding = false;
-      };
-      $("sliders").append(
-        el(
-          "div",
-          { class: "slider" },
-          el("label", { for: id }, slider.label),
-          input,
-          el("output", { id: `value-${slider.key}`, for: id }),
-        ),
-      );
-    }
   }
 
   key(event) {
@@ -884,17 +609,15 @@ class App {
         if (last) this.loseMessage(last.n);
       },
     };
-    const number = "1234567890-".indexOf(event.key);
     if (acts[event.key]) acts[event.key]();
     else if (this.labels.includes(event.key)) this.choose(event.key);
-    else if (number >= 0 && this.actsFor()[number]) this.act(this.actsFor()[number][1]);
-    else return;
+    else if (!this.acts.key(event.key)) return;
     event.preventDefault();
   }
 
   wire() {
     this.wireStories();
-    this.wireSliders();
+    this.rules.wire();
     this.wireControls();
     renderExperiments($("experiments"), this);
     renderQuestions($("questions"), this);

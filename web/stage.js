@@ -4,6 +4,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 const TOKEN_COLOURS = 6;
 
+export const $ = (id) => document.getElementById(id);
+
 export function el(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -126,8 +128,8 @@ function nodeNotes(node) {
   const notes = [];
   if (node.asleep) notes.push(chip(node.how === "frozen" ? "frozen in a write" : node.how, "warn"));
   if (node.cut_to && node.cut_from) notes.push(chip("cut off", "warn"));
-  else if (node.cut_to) notes.push(chip("not heard", "warn"));
-  else if (node.cut_from) notes.push(chip("hears nothing", "warn"));
+  else if (node.cut_to) notes.push(chip("its requests are cut", "warn"));
+  else if (node.cut_from) notes.push(chip("its replies are cut", "warn"));
   if (node.up && !node.ready) notes.push(chip("not ready"));
   if (node.up && node.working && !node.told) notes.push(chip("old work runs", "warn"));
   if (node.rate !== 1e6) notes.push(chip(`clock ${percent(node.rate)}`, "warn"));
@@ -160,7 +162,13 @@ function fillNode(card, node, messages) {
       el(
         "span",
         {},
-        live ? (node.left > 0 ? `${seconds(node.left)} to its deadline` : "no session") : "",
+        !live
+          ? ""
+          : node.left > 0
+            ? `${seconds(node.left)} to its deadline`
+            : node.told
+              ? "its deadline is over"
+              : "no session",
       ),
       el("span", { class: "clock" }, node.up ? `clock ${seconds(node.clock)}` : ""),
     ),

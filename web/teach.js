@@ -43,19 +43,19 @@ export const experiments = [
     read: gapRead,
   },
   {
-    ask: "The same with a TTL of 3 s?",
+    ask: "TTL 3 s. The leader crashes. For how long does nobody lead?",
     script: "nodes=5+ttl=3000+9000:crash:leader+end=20000",
     options: GAPS,
     read: gapRead,
   },
   {
-    ask: "A follower crashes instead?",
+    ask: "TTL 15 s. A follower crashes. For how long does nobody lead?",
     script: "nodes=5+9000:crash:c+end=40000",
     options: GAPS,
     read: gapRead,
   },
   {
-    ask: "The leader resigns instead?",
+    ask: "TTL 15 s. The leader resigns. For how long does nobody lead?",
     script: "nodes=5+9000:resign:leader+end=40000",
     options: GAPS,
     read: gapRead,
@@ -67,19 +67,19 @@ export const experiments = [
     read: keepRead,
   },
   {
-    ask: "And with a TTL of 3 s?",
+    ask: "The leader is paused for 4 s, TTL 3 s. Does it keep its term?",
     script: "nodes=3+ttl=3000+9000:pause:leader:4000+end=25000",
     options: ["it keeps it", "it loses it"],
     read: keepRead,
   },
   {
-    ask: "The leader is frozen for 22 s between the look at its token and a write. And the write?",
+    ask: "The leader freezes for 22 s between the check of its token and a write. And the write?",
     script: "nodes=5+9000:freeze:leader:22000+end=40000",
     options: WRITES,
     read: writeRead,
   },
   {
-    ask: "The same, and the resource has no fence?",
+    ask: "The same freeze, and the resource has no fence. What becomes of the write?",
     script: "nodes=5+fence=off+9000:freeze:leader:22000+end=40000",
     options: WRITES,
     read: writeRead,
@@ -91,9 +91,15 @@ export const experiments = [
     read: overlapRead,
   },
   {
-    ask: "The same, and the holder trusts the whole TTL?",
+    ask: "The same clocks, and the holder trusts the whole TTL. Do two lead at once?",
     script: `${DRIFT}+plant=no-margin`,
     options: ["never", "yes"],
+    read: overlapRead,
+  },
+  {
+    ask: "The leader is cut off from the store for 20 s. What comes first?",
+    script: "nodes=3+9000:cut:leader:20000+end=45000",
+    options: ["the old leader stops", "the next one leads"],
     read: overlapRead,
   },
 ];
@@ -146,8 +152,9 @@ export const questions = [
   },
 ];
 
-// A fieldset with choices, and what follows from one. judge returns {index, text}.
-function quiz({ ask, options }, name, buttons, onChoose, judge) {
+// A fieldset with choices, and what follows from one. judge returns {index, text}; the stage shows
+// the result of the exercise at the end of the run, as the fieldset may have scrolled away.
+function quiz({ ask, options, exercise }, name, buttons, onChoose, judge) {
   const result = el("p", { class: "result", role: "status" });
   const set = el("fieldset", {}, el("legend", {}, ask));
   const row = el("div", { class: "options" });
@@ -161,8 +168,9 @@ function quiz({ ask, options }, name, buttons, onChoose, judge) {
         const { index, text } = judge();
         const right = index === chosen;
         result.className = `result ${right ? "right" : "wrong"}`;
-        const head = right ? "\u2713 As predicted" : "\u2717 Not as predicted";
-        result.textContent = `${head}: ${options[index]}. ${text}`;
+        const head = right ? "\u2713 As predicted: " : "\u2717 Not as predicted: ";
+        exercise.result = { right, head, text: `${options[index]}. ${text}` };
+        result.textContent = head + exercise.result.text;
       },
     },
     buttons,
@@ -184,19 +192,26 @@ function quiz({ ask, options }, name, buttons, onChoose, judge) {
   return set;
 }
 
+// Runs it on the stage, and reads the answer from the run.
+function answer(app, { script, exercise }, read) {
+  exercise.result = null;
+  app.reveal(script, undefined, exercise);
+  const { index, text } = read();
+  return { index, text: app.named(text) };
+}
+
 export function renderExperiments(root, app) {
   experiments.forEach((experiment, i) => {
-    const box = el("details", { class: "quiz" }, el("summary", {}, `${i + 1}. ${experiment.ask}`));
+    const { ask, options, script, read } = experiment;
+    const exercise = { title: `Experiment ${i + 1}`, ask };
+    const box = el("details", { class: "quiz" }, el("summary", {}, `${i + 1}. ${ask}`));
     box.append(
       quiz(
-        { ...experiment, ask: "Your prediction" },
+        { ask: "Your prediction", options, exercise },
         `experiment-${i}`,
         "Run it",
-        () => app.prepare(experiment.script),
-        () => {
-          app.reveal(experiment.script);
-          return experiment.read(app.measure(experiment.script));
-        },
+        () => app.prepare(script, exercise),
+        () => answer(app, { script, exercise }, () => read(app.measure(script))),
       ),
     );
     root.append(box);
@@ -204,17 +219,16 @@ export function renderExperiments(root, app) {
 }
 
 export function renderQuestions(root, app) {
-  questions.forEach((question, i) => {
+  questions.forEach(({ ask, options, show, read }, i) => {
+    const exercise = { title: `Question ${i + 1}`, ask };
     root.append(
       quiz(
-        { ...question, ask: `${i + 1}. ${question.ask}` },
+        { ask: `${i + 1}. ${ask}`, options, exercise },
         `question-${i}`,
         "Show me",
         () => {},
-        () => {
-          app.reveal(question.show);
-          return question.read((script) => app.measure(script));
-        },
+        () =>
+          answer(app, { script: show, exercise }, () => read((script) => app.measure(script))),
       ),
     );
   });

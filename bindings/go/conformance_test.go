@@ -11,12 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"tenure.local/tenure"
+	"tenure.example/tenure"
 )
 
 // The list that every binding passes, against SQLite, tenured and etcd.
@@ -112,8 +113,13 @@ func loseByPause(t *testing.T, s store) {
 	path, db := database(t)
 	journal := tenure.FileFence(filepath.Join(t.TempDir(), "journal"))
 	must(t, os.WriteFile(string(journal), nil, 0o600))
-	worker := startWorker(t, "pause", s.url(), path, string(journal))
-	old := worker.hear(t).Token
+	// No goroutine runs between the pause and the first statement after it: one processor, which
+	// neither preemption nor a call of the system takes away. So what that statement learns is what
+	// it looked up itself.
+	worker := startWorker(t, "pause", "GODEBUG=asyncpreemptoff=1", s.url(), path, string(journal))
+	var told said
+	worker.hear(t, &told)
+	old := told.Token
 	until(t, "the worker stopped itself", worker.isStopped)
 	end := time.Now().Add(3 * ttl)
 	fence, err := tenure.NewSQLiteFence(ctx, db, "orders")
@@ -127,7 +133,8 @@ func loseByPause(t *testing.T, s store) {
 	must(t, journal.Append(ctx, token, []byte("second\n")))
 	until(t, "three TTLs", func() bool { return time.Now().After(end) })
 	must(t, worker.command.Process.Signal(syscall.SIGCONT))
-	told := worker.hear(t)
+	told = said{}
+	worker.hear(t, &told)
 	must(t, worker.command.Wait())
 	if err := term.Err(); err != nil {
 		t.Errorf("the new leader was disturbed: %v", err)
@@ -274,7 +281,7 @@ func storeGone(t *testing.T, s store) {
 	must(t, later.Close())
 }
 
-// --- The process that the tests stop -------------------------------------------------------------
+// --- The processes that the tests start ----------------------------------------------------------
 
 type said struct {
 	Token     uint64
@@ -289,11 +296,9 @@ type worker struct {
 	lines   *bufio.Scanner
 }
 
-func startWorker(t *testing.T, mode string, arguments ...string) *worker {
+func startWorker(t *testing.T, mode, setting string, arguments ...string) *worker {
 	command := exec.Command(os.Args[0], arguments...)
-	// One processor: no goroutine runs between the pause and the first statement after it, so what
-	// that statement learns is what it looked up itself.
-	command.Env = append(os.Environ(), "TENURE_GO_WORKER="+mode, "GOMAXPROCS=1")
+	command.Env = append(os.Environ(), "TENURE_GO_WORKER="+mode, setting)
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	pipe, err := command.StdoutPipe()
@@ -303,14 +308,12 @@ func startWorker(t *testing.T, mode string, arguments ...string) *worker {
 	return &worker{command, bufio.NewScanner(pipe)}
 }
 
-func (w *worker) hear(t *testing.T) said {
+func (w *worker) hear(t *testing.T, what interface{}) {
 	t.Helper()
-	var what said
 	if !w.lines.Scan() {
 		t.Fatalf("the worker said nothing: %v", w.lines.Err())
 	}
-	must(t, json.Unmarshal(w.lines.Bytes(), &what))
-	return what
+	must(t, json.Unmarshal(w.lines.Bytes(), what))
 }
 
 func (w *worker) isStopped() bool {
@@ -320,10 +323,14 @@ func (w *worker) isStopped() bool {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv("TENURE_GO_WORKER") == "" {
+	work := pause
+	switch os.Getenv("TENURE_GO_WORKER") {
+	case "":
 		os.Exit(m.Run())
+	case "elections":
+		work = elections
 	}
-	if err := pause(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := work(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
 	}
@@ -362,15 +369,19 @@ func pause(url, path, file string) error {
 	if err := output.Encode(said{Token: token}); err != nil {
 		return err
 	}
+	runtime.GOMAXPROCS(1)
 	before := time.Now()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-		return err
+	_, _, errno := syscall.RawSyscall(syscall.SYS_KILL, uintptr(os.Getpid()),
+		uintptr(syscall.SIGSTOP), 0)
+	if errno != 0 {
+		return errno
 	}
 	// kill may return before the signal has stopped this thread. The loop does not ask Tenure.
 	for time.Since(before) < ttl {
 	}
 	// The first statements after the pause.
-	told := said{Token: term.Token(), Cancelled: term.Context().Err() != nil}
+	told := said{Cancelled: term.Context().Err() != nil}
+	told.Token = term.Token()
 	select {
 	case <-term.Context().Done():
 		told.Selected = true

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tenure.local/tenure"
+	"tenure.example/tenure"
 )
 
 // One process leads, and writes a file through its fence.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tenure.local/tenure"
+	"tenure.example/tenure"
 )
 
 func TestFileFence(t *testing.T) {

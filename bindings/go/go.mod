@@ -1,3 +1,3 @@
-module tenure.local/tenure
+module tenure.example/tenure
 
 go 1.19

@@ -27,7 +27,8 @@ static int go_open(const char *url, const char *id, tenure_ns ttl, tenure_ns gra
 }
 
 static int go_campaign(uintptr_t tenure, const char *name, uintptr_t key, char **fences,
-                       tenure_ns stall_after, tenure_ns grace, uintptr_t *ret_election)
+                       tenure_ns stall_after, tenure_ns grace, uintptr_t *ret_election,
+                       struct tenure_error *reterr)
 {
     struct tenure_campaign campaign = {
         .size = sizeof campaign, .callback = (tenure_callback *)tenureGoEvent,
@@ -35,17 +36,18 @@ static int go_campaign(uintptr_t tenure, const char *name, uintptr_t key, char *
         .fences = (const char *const *)fences,
     };
     struct tenure_election *election = NULL;
-    int rc = tenure_campaign((struct tenure *)tenure, name, &campaign, &election);
+    int rc = tenure_campaign_start((struct tenure *)tenure, name, &campaign, &election, reterr);
 
     *ret_election = (uintptr_t)election;
     return rc;
 }
 
-static int go_observe(uintptr_t tenure, const char *name, uintptr_t key, uintptr_t *ret_election)
+static int go_observe(uintptr_t tenure, const char *name, uintptr_t key, uintptr_t *ret_election,
+                      struct tenure_error *reterr)
 {
     struct tenure_election *election = NULL;
-    int rc = tenure_observe((struct tenure *)tenure, name, (tenure_callback *)tenureGoEvent,
-                            (void *)key, &election);
+    int rc = tenure_observe_start((struct tenure *)tenure, name, (tenure_callback *)tenureGoEvent,
+                                  (void *)key, &election, reterr);
 
     *ret_election = (uintptr_t)election;
     return rc;
@@ -220,9 +222,10 @@ func beginCampaign(
 		}
 	}
 	var election C.uintptr_t
+	var failure C.struct_tenure_error
 	code := C.go_campaign(C.uintptr_t(handle), cName, C.uintptr_t(key), array,
-		nsOf(options.StallAfter), nsOf(options.Grace), &election)
-	return uintptr(election), errorOf(int(code), name)
+		nsOf(options.StallAfter), nsOf(options.Grace), &election, &failure)
+	return uintptr(election), startError(int(code), &failure)
 }
 
 func beginObserve(handle uintptr, name string, key uintptr) (uintptr, error) {
@@ -233,8 +236,17 @@ func beginObserve(handle uintptr, name string, key uintptr) (uintptr, error) {
 		return 0, err
 	}
 	var election C.uintptr_t
-	code := C.go_observe(C.uintptr_t(handle), cName, C.uintptr_t(key), &election)
-	return uintptr(election), errorOf(int(code), name)
+	var failure C.struct_tenure_error
+	code := C.go_observe(C.uintptr_t(handle), cName, C.uintptr_t(key), &election, &failure)
+	return uintptr(election), startError(int(code), &failure)
+}
+
+// startError is the library's own text of what is wrong; nil for 0.
+func startError(code int, failure *C.struct_tenure_error) error {
+	if code >= 0 {
+		return nil
+	}
+	return &Error{Code: code, Text: C.GoString(&failure.text[0])}
 }
 
 func electionToken(election uintptr) uint64 { return uint64(C.go_token(C.uintptr_t(election))) }

@@ -2,6 +2,7 @@ package tenure_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"tenure.local/tenure"
+	"tenure.example/tenure"
+	"tenure.example/tenure/internal/heap"
 )
 
 // TENURE_GO_ELECTIONS is how many elections one process holds in the tests of that name.
@@ -32,37 +34,93 @@ func storeURL(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(
 
 func memoryURL(t *testing.T) string { return "memory:" + t.Name() }
 
-func residentKB(t *testing.T) int {
-	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
-	found := regexp.MustCompile(`VmRSS:\s+(\d+)`).FindSubmatch(status)
-	kb, err := strconv.Atoi(string(found[1]))
-	must(t, err)
-	return kb
+// What the heap of C may grow by: caches and queues.
+const growth = 64 << 10
+
+// count is what a process that held many elections says of itself.
+type count struct {
+	Terms int
+	C, Go int // Bytes allocated more than after a third of the elections.
+}
+
+func (c count) hasGrown() bool { return c.C > growth || c.Go > 32*growth }
+
+func holdElections(t *testing.T, terms, leak int) count {
+	worker := startWorker(t, "elections", "MALLOC_ARENA_MAX=1", memoryURL(t), strconv.Itoa(terms),
+		strconv.Itoa(leak))
+	var told count
+	worker.hear(t, &told)
+	must(t, worker.command.Wait())
+	if told.Terms != terms {
+		t.Errorf("%d terms, not %d", told.Terms, terms)
+	}
+	t.Logf("%+v", told)
+	return told
 }
 
 // Term after term in one process: tokens rise, nothing is left behind.
 func TestManyElections(t *testing.T) {
-	session := open(t, memoryURL(t), &tenure.Options{TTL: 20 * time.Second})
-	last := map[string]uint64{}
-	base, count := 0, electionCount(t)
-	for i := 0; i < count; i++ {
-		name := fmt.Sprintf("name-%d", i%7)
-		term := lead(t, session, name)
-		if term.Token() <= last[name] {
-			t.Fatalf("%s: token %d after %d", name, term.Token(), last[name])
+	if told := holdElections(t, electionCount(t), 0); told.hasGrown() {
+		t.Errorf("it has grown: %+v", told)
+	}
+}
+
+// The same with a few bytes lost in each term.
+func TestLeakIsFound(t *testing.T) {
+	terms := electionCount(t) / 10
+	if told := holdElections(t, terms, 3*growth/terms); !told.hasGrown() {
+		t.Errorf("nobody has noticed: %+v", told)
+	}
+}
+
+// elections is the worker's part: term after term, with so many bytes lost in each.
+func elections(url, terms, leak string) error {
+	session, err := tenure.Open(url, &tenure.Options{TTL: 20 * time.Second})
+	if err != nil {
+		return err
+	}
+	told := count{}
+	if told.Terms, err = strconv.Atoi(terms); err != nil {
+		return err
+	}
+	lost, err := strconv.Atoi(leak)
+	if err != nil {
+		return err
+	}
+	last := uint64(0)
+	var inC, inGo int
+	for i := 0; i < told.Terms; i++ {
+		term, err := session.Campaign(context.Background(), fmt.Sprintf("name-%d", i%7),
+			&tenure.CampaignOptions{Wait: time.Minute})
+		if err != nil {
+			return err
 		}
-		last[name] = term.Number()
-		must(t, term.Close())
-		if i == count/3 {
-			runtime.GC()
-			base = residentKB(t)
+		if term.Number() <= last {
+			return fmt.Errorf("token %d after %d", term.Number(), last)
+		}
+		last = term.Number()
+		if err := term.Close(); err != nil {
+			return err
+		}
+		if lost != 0 {
+			heap.Lose(lost)
+		}
+		if i == told.Terms/3 {
+			inC, inGo = heap.InUse(), goHeap()
 		}
 	}
+	told.C, told.Go = heap.InUse()-inC, goHeap()-inGo
+	if err := json.NewEncoder(os.Stdout).Encode(told); err != nil {
+		return err
+	}
+	return session.Close()
+}
+
+func goHeap() int {
+	var stats runtime.MemStats
 	runtime.GC()
-	if grown := residentKB(t) - base; grown > 32<<10 {
-		t.Errorf("%d kB more than after a third of the elections", grown)
-	}
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
 }
 
 // Many names in one session, all led at the same time.
@@ -262,7 +320,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	_, err := tenure.Open(storeURL(t), &tenure.Options{TTL: time.Millisecond})
-	if !errors.Is(err, tenure.ErrInvalid) {
+	if !errors.Is(err, tenure.ErrInvalid) || !strings.Contains(err.Error(), "from 1s to 24h") {
 		t.Errorf("a wrong error: %v", err)
 	}
 	session := open(t, memoryURL(t), nil)
@@ -273,6 +331,9 @@ func TestBadInput(t *testing.T) {
 		if _, err := session.Observe(ctx, name); !errors.Is(err, tenure.ErrInvalid) {
 			t.Errorf("%q: a wrong error: %v", name, err)
 		}
+	}
+	if _, err := session.Observe(ctx, "a//b"); !strings.Contains(err.Error(), "empty segment") {
+		t.Errorf("it does not say why: %v", err)
 	}
 	over, cancel := context.WithCancel(ctx)
 	cancel()

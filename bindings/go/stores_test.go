@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "tenure.local/tenure/internal/sqlite"
+	_ "tenure.example/tenure/internal/sqlite"
 )
 
 // The stores that the conformance list runs against, and helpers.

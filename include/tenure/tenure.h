@@ -1,23 +1,19 @@
 /* tenure.h - lead, and know to the nanosecond for how long.
  *
- * Open a store, campaign for a name, and work while tenure_token() is not 0. A campaign does not
- * wait: the token is 0 until it is won, and again when the term is over.
+ * Open a store, campaign for a name, wait until it is won, and work while tenure_token() is not 0.
  *
  *     struct tenure *tenure;
  *     struct tenure_election *election;
  *     struct tenure_campaign campaign = { .size = sizeof campaign,
  *                                         .flags = TENURE_DRAINED_ON_RETURN };
+ *     uint64_t token;
  *
  *     int rc = tenure_open(NULL, NULL, &tenure, NULL);
  *     if (rc == 0)
  *         rc = tenure_campaign(tenure, "nightly-report", &campaign, &election);
- *     while (rc == 0 && !stopping) {
- *         uint64_t token = tenure_token(election);
- *         if (token != 0)
+ *     while (rc == 0 && !stopping && (rc = tenure_wait(election, -1, &token)) == 0)
+ *         while (!stopping && tenure_token(election) == token)
  *             write_something(token);
- *         else
- *             wait_a_moment();
- *     }
  *
  * One handle is one session: a single thread of its own renews it, however many names it campaigns
  * for. Deadlines count from the moment a renewal was sent, on a clock that also runs in suspend,
@@ -71,12 +67,16 @@ struct tenure_options {
     tenure_ns grace;  /* How long work takes to stop; 0: TTL/5, at most 5 s. */
     uint32_t rho_ppm; /* How wrong the rate of a clock may be, in millionths; 0: 100000. */
     unsigned flags;   /* enum tenure_flags. */
+    /* Since 0.2. */
+    tenure_ns hold_off; /* For receivers without a fence: when a term ends other than by being given
+                           back, nobody leads for at least this long behind its deadline. The store
+                           keeps the leases for so much longer than the TTL. */
 };
 
 /* Open the store at @url and a session in it, and start the thread that keeps it alive.
- * @url: sqlite:PATH, memory:NAME; NULL: TENURE_STORE of the environment, else a file in the user's
- * state directory. A store that is there but does not answer is no error: the session opens when it
- * does. @options may be NULL; it and the strings are copied. @reterr may be NULL.
+ * @url: any store that `tenure --version` lists (docs/stores); NULL: TENURE_STORE of the
+ * environment, else a file in the user's state directory. A store that does not answer is no error:
+ * the session opens when it does. @options, which may be NULL, is copied; @reterr may be NULL.
  * Returns 0 and the handle, to be given to tenure_close. Otherwise nothing is left behind:
  * TENURE_E_INVALID      the URL, the id, or numbers that break a promise: see `tenure plan`;
  * TENURE_E_DENIED       the store belongs to somebody else;
@@ -119,7 +119,8 @@ enum tenure_event_kind {
     TENURE_WON = 1,  /* The term of @token begins. */
     TENURE_JEOPARDY, /* A renewal is overdue; the term is still valid. */
     TENURE_SAFE,     /* And came through. */
-    TENURE_STOP,     /* tenure_resign was called: stop the work, then call tenure_drained. */
+    TENURE_STOP,     /* tenure_resign was called, or (@reason TENURE_REASON_ASKED) an operator asks
+                        for it: stop the work, then call tenure_drained. The term is valid still. */
     TENURE_LOST, /* The term of @token is over, for @reason: stop at once, then tenure_drained. */
     TENURE_REFUSED, /* A grant was not taken, for @reason; there was no term. TOKEN_REGRESSED is
                        told once until the next WON; @detail says what an operator can do. */
@@ -139,18 +140,26 @@ enum tenure_reason {
     TENURE_REASON_TOKEN_REGRESSED, /* The store went back in time. */
     TENURE_REASON_FENCE,           /* A fence could not be raised. */
     TENURE_REASON_CLOSED,          /* The session was closed. */
+    TENURE_REASON_ASKED,           /* STOP: an operator asked; the campaign goes on afterwards. */
 };
 
 struct tenure_event {
     enum tenure_event_kind kind;
-    enum tenure_reason reason; /* LOST, REFUSED. */
+    enum tenure_reason reason; /* LOST, REFUSED, STOP. */
     uint64_t token;
     const char *leader; /* LEADER: the label of who leads. Good during the callback, never NULL. */
-    const char *detail; /* LOST, REFUSED: what the store or the fence said last, for people. */
+    const char *detail; /* LOST, REFUSED: what the store or the fence said last, for people. STOP:
+                           what was asked for, "handover", "stand-down", "drain" or "yield". */
+    /* Since 0.2. */
+    tenure_ns
+        proven; /* LOST: the instant of CLOCK_BOOTTIME at which the last renewal that the store
+                         confirmed was sent. Up to then the term is proven; work since then is the
+                         work to look at, or to undo. It may lie before WON. Otherwise 0. */
 };
 
 /* WON and LOST alternate strictly per election, beginning with WON. A term that ended before its
- * WON could be told is not told at all. Of several changes of the leader the last one is told. */
+ * WON could be told is not told at all, unless tenure_token or tenure_wait has given its token out.
+ * Of several changes of the leader the last one is told. */
 typedef void tenure_callback(struct tenure_election *election, const struct tenure_event *event,
                              void *arg);
 
@@ -163,6 +172,8 @@ enum tenure_campaign_flags {
     TENURE_TELL_HEALTH = 8,
     TENURE_PATIENT = 16, /* You see to it that work ends by the deadline: a drain that takes longer
                             than the grace is no stall. */
+    TENURE_YIELD = 32,   /* With a priority: STOP is told when a candidate with a higher one waits,
+                            with TENURE_REASON_ASKED and the detail "yield". */
 };
 
 /* All zero but for the size: the defaults. */
@@ -178,13 +189,25 @@ struct tenure_campaign {
         *fences; /* URL#RESOURCE, NULL behind the last: raised before WON. One that is not there is
                     not made: each grant is REFUSED. NULL: there is no fence; then make sure that a
                     late write does no harm. */
+    /* Since 0.2. */
+    uint32_t slots;    /* A semaphore: up to this many candidates lead at the same time, each with a
+                       token of its own; 0 and 1: one. At most 64, the same number in all
+                       candidates, and without fences: a fence admits the highest token only. */
+    uint32_t priority; /* 1 to 9: among candidates that have one and wait, the higher leads first.
+                          0: the election takes no part. Only in stores that keep a line of those
+                          who wait, and without slots. */
 };
+
+/* The same struct under a name that is no function's, for C++ and for those who prefer it. */
+typedef struct tenure_campaign tenure_campaign_options;
 
 /* Campaign for @name, term after term, until tenure_resign or tenure_leave. @campaign may be NULL;
  * it and the strings are copied. The first callback may run before this returns.
  * Returns 0 and the election, to be given to tenure_leave or freed by tenure_close.
- * TENURE_E_INVALID (the name, a fence, or a grace that breaks P8), TENURE_E_NOMEM,
- * TENURE_E_UNSUPPORTED (a fence that is not in this build), TENURE_E_CLOSED. */
+ * TENURE_E_INVALID (the name, also one below "~tenure/", a fence, or a grace that breaks P8),
+ * TENURE_E_NOMEM,
+ * TENURE_E_UNSUPPORTED (a fence that is not in this build, a priority in a store without a line),
+ * TENURE_E_CLOSED. */
 TENURE_API TENURE_MUST_USE int tenure_campaign(struct tenure *tenure, const char *name,
                                                const struct tenure_campaign *campaign,
                                                struct tenure_election **ret_election);
@@ -235,6 +258,32 @@ TENURE_API const char *tenure_reason_text(enum tenure_reason reason);
 
 /* The version of the library, such as "0.1.0". */
 TENURE_API const char *tenure_version(void);
+
+/* --- Since 0.2 -------------------------------------------------------------------------------- */
+
+/* Block until @election leads, for @timeout at most; negative: without a limit; 0: only look.
+ * Returns 0, and the term's token in @ret_token: ask tenure_token before each write all the same.
+ * TENURE_E_TIMEOUT; TENURE_E_CLOSED: the election was left, or the handle closed, meanwhile;
+ * TENURE_E_INVALID: it only observes. On error @ret_token is unchanged. Any number of threads may
+ * wait; with TENURE_OWN_LOOP no tenure_dispatch is needed for it. */
+TENURE_API TENURE_MUST_USE int tenure_wait(struct tenure_election *election, tenure_ns timeout,
+                                           uint64_t *ret_token);
+
+/* As tenure_campaign and tenure_observe, and @reterr (may be NULL) says what is wrong: with the
+ * name, the options, the fence, or the numbers. */
+TENURE_API TENURE_MUST_USE int tenure_campaign_start(struct tenure *tenure, const char *name,
+                                                     const tenure_campaign_options *options,
+                                                     struct tenure_election **ret_election,
+                                                     struct tenure_error *reterr);
+TENURE_API TENURE_MUST_USE int tenure_observe_start(struct tenure *tenure, const char *name,
+                                                    tenure_callback *callback, void *arg,
+                                                    struct tenure_election **ret_election,
+                                                    struct tenure_error *reterr);
+
+/* Of a semaphore (slots of struct tenure_campaign): the number of the slot that the term of
+ * @election has, from 1 on; 0: it does not lead, or it is no semaphore. LEADER means there that
+ * others hold all slots, VACANT that one is free. Lock-free. */
+TENURE_API uint32_t tenure_slot(const struct tenure_election *election);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* list.h - an intrusive list with two ends: nodes go in at the back and come out anywhere.
+/* list.h - an intrusive list with two ends: nodes go in at either end and come out anywhere.
  *
  * The caller owns the nodes. A node that is in no list has links of zero, so that taking it out
  * twice does no harm. */
@@ -11,6 +11,9 @@
 struct tn_list_node {
     struct tn_list_node *next, *prev;
 };
+
+/* What @node is a member of. */
+#define TN_LIST_ENTRY(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
 /* A ring: @ends is before the first node and behind the last. */
 struct tn_list {
@@ -34,6 +37,20 @@ static inline void tn_list_add(struct tn_list *list, struct tn_list_node *node)
     node->next = &list->ends;
     node->prev = list->ends.prev;
     node->prev->next = list->ends.prev = node;
+}
+
+static inline void tn_list_add_first(struct tn_list *list, struct tn_list_node *node)
+{
+    node->prev = &list->ends;
+    node->next = list->ends.next;
+    node->next->prev = list->ends.next = node;
+}
+
+/* The one behind @node, which is in the list; NULL: there is none. */
+static inline struct tn_list_node *tn_list_next(const struct tn_list *list,
+                                                const struct tn_list_node *node)
+{
+    return node->next != &list->ends ? node->next : NULL;
 }
 
 static inline void tn_list_remove(struct tn_list_node *node)

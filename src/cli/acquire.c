@@ -122,6 +122,8 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0)
         status = tn_cli_name(&command, &op->name);
+    if (status < 0)
+        status = tn_cli_check_no_slot("acquire", op->name);
     if (status < 0 && no_command)
         status =
             tn_cli_fail(TN_EXIT_USAGE, "acquire", "there is no command behind %s --", op->name);
@@ -359,6 +361,11 @@ static int check_store(struct tn_cli_store *store, const struct request *request
     if (status < 0 && request->ttl < store->ops->ttl_min)
         status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "--ttl: %s: takes %s or more",
                              store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_min));
+    else if (status < 0 && store->ops->delay_most > 0 && request->ttl > store->ops->delay_most)
+        status = tn_cli_fail(TN_EXIT_USAGE, "acquire",
+                             "--ttl: %s: takes %s or less: if a session ends early, the lease is "
+                             "kept from others no longer than that",
+                             store->ops->scheme, tn_cli_duration(limit, store->ops->delay_most));
     else if (status < 0 && request->ttl > store->ops->ttl_max)
         status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "--ttl: %s: takes %s or less",
                              store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_max));

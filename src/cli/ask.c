@@ -14,6 +14,7 @@
 #include "cli/reserve.h"
 #include "cli/store.h"
 #include "runtime/loop.h"
+#include "runtime/note_name.h"
 #include "stores/registry.h"
 
 #define RETRY_EVERY TN_MS(250)
@@ -33,6 +34,8 @@ struct tn_ask {
     bool closed;
     int caught;
     uint64_t revoked;
+    void (*hear)(void *arg, const char *name, const struct tn_store_record *record);
+    void *hear_arg;
 };
 
 int tn_cli_store_fail(const char *verb, int error, const char *text)
@@ -71,9 +74,11 @@ static void hear_granted(void *arg, const char *name, const struct tn_secret *te
 
 static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
 {
-    (void)name;
-    (void)record;
-    hear_news(arg);
+    struct tn_ask *ask = arg;
+
+    if (ask->hear != NULL)
+        ask->hear(ask->hear_arg, name, record);
+    hear_news(ask);
 }
 
 static void hear_revoked(void *arg, const char *name, uint64_t token)
@@ -283,6 +288,17 @@ static void hear_list(void *arg, int status, struct tn_store_lease *leases, size
     end_turn(listing->ask);
 }
 
+/* Operators' notes are shown only to who asks for their names. */
+static size_t drop_notes(struct listing *listing)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < listing->count; i++)
+        if (!tn_name_is_reserved(listing->leases[i].name))
+            listing->leases[kept++] = listing->leases[i];
+    return kept;
+}
+
 int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
                     struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr)
 {
@@ -301,9 +317,69 @@ int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
     tn_text_add(reterr, listing.error);
     if (listing.status == 0) {
         *ret_leases = listing.leases;
-        *ret_count = listing.count;
+        *ret_count = tn_name_is_reserved(prefix) ? listing.count : drop_notes(&listing);
     }
     return listing.status;
+}
+
+void tn_cli_look(struct tn_cli_store *store, struct tn_store_lease *lease)
+{
+    struct listing listing = { .ask = store->ask };
+
+    if (store->ask == NULL || store->ops->look == NULL)
+        return;
+    store->ops->look(store->ask->store, lease->name, hear_list, &listing);
+    while (!listing.done)
+        (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+    for (size_t i = 0; listing.status == 0 && i < listing.count; i++) {
+        const struct tn_store_lease *found = &listing.leases[i];
+        if (strcmp(found->name, lease->name) != 0 || found->record.token != lease->record.token)
+            continue;
+        lease->since = found->since;
+        lease->waiting = found->waiting;
+        lease->counted = found->counted;
+    }
+    free(listing.leases);
+}
+
+struct past {
+    struct tn_ask *ask;
+    char *json;
+    struct tn_text *error;
+    int status;
+    bool done;
+};
+
+static void hear_history(void *arg, int status, const char *json, size_t len, const char *error)
+{
+    struct past *past = arg;
+
+    past->status = status;
+    if (status == 0)
+        past->json = strndup(json, len);
+    if (status == 0 && past->json == NULL)
+        past->status = TENURE_E_NOMEM;
+    if (error != NULL)
+        tn_text_add(past->error, error);
+    past->done = true;
+    end_turn(past->ask);
+}
+
+int tn_cli_history_ask(struct tn_cli_store *store, const char *name, char **ret_json,
+                       struct tn_text *reterr)
+{
+    struct past past = { .ask = store->ask, .error = reterr };
+
+    *ret_json = NULL;
+    if (store->ask == NULL)
+        return 0;
+    if (store->ops->history == NULL)
+        return TENURE_E_UNSUPPORTED;
+    store->ops->history(store->ask->store, name, hear_history, &past);
+    while (!past.done)
+        (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+    *ret_json = past.json;
+    return past.status == TENURE_E_NOT_HELD && !store->ask->creates ? 0 : past.status;
 }
 
 void tn_cli_facts(const struct tn_cli_store *store, char *ret_server, size_t server_size,
@@ -414,6 +490,15 @@ int tn_cli_caught(const struct tn_cli_store *store)
 int tn_cli_watch_name(struct tn_cli_store *store, const char *name)
 {
     return store->ask->store->ops->watch(store->ask->store, name, true);
+}
+
+void tn_cli_hear_changes(struct tn_cli_store *store,
+                         void (*hear)(void *arg, const char *name,
+                                      const struct tn_store_record *record),
+                         void *arg)
+{
+    store->ask->hear = hear;
+    store->ask->hear_arg = arg;
 }
 
 void tn_cli_pause(struct tn_cli_store *store, tenure_ns until)

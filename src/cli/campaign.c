@@ -3,6 +3,7 @@
 #include "cli/campaign.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,9 @@
 #include "base/duration.h"
 #include "base/time.h"
 #include "cli/reserve.h"
-#include "lib/private.h"
+#include "lib/command.h"
 #include "runner/os.h"
+#include "runtime/note_name.h"
 #include "stores/registry.h"
 
 #define RETRY_EVERY TN_MS(250)
@@ -24,6 +26,7 @@ enum { OWN = 5, EXTRA_MOST = 4 };
 static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_words *words)
 {
     tn_plan_init(&campaign->plan, words->ttl);
+    campaign->plan.hold_off = words->hold_off;
     tn_plan_turn(&campaign->plan, TN_KNOB_RHO, words->rho_ppm);
     if (words->grace >= 0)
         tn_plan_turn(&campaign->plan, TN_KNOB_GRACE, words->grace);
@@ -36,6 +39,7 @@ static int open_session(struct tn_campaign *campaign, const struct tn_campaign_w
                                       .id = campaign->label,
                                       .ttl = words->ttl,
                                       .rho_ppm = words->rho_ppm,
+                                      .hold_off = words->hold_off,
                                       .flags = TENURE_OWN_LOOP | words->flags };
     struct tenure_error error;
     int rc;
@@ -52,7 +56,7 @@ static int open_session(struct tn_campaign *campaign, const struct tn_campaign_w
     return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;
 }
 
-static const struct tn_store_ops *find_store(const char *url)
+const struct tn_store_ops *tn_campaign_store(const char *url)
 {
     const struct tn_store_ops *ops = NULL;
     const char *rest;
@@ -67,7 +71,7 @@ static const struct tn_store_ops *find_store(const char *url)
 
 unsigned tn_campaign_caps(const char *url)
 {
-    const struct tn_store_ops *ops = find_store(url);
+    const struct tn_store_ops *ops = tn_campaign_store(url);
 
     return ops != NULL ? ops->caps : 0;
 }
@@ -75,12 +79,64 @@ unsigned tn_campaign_caps(const char *url)
 /* A store that can forget what it has granted is used knowingly or not at all. */
 static void warn_of_class(const struct tn_campaign *campaign, const char *url)
 {
-    const struct tn_store_ops *ops = find_store(url);
+    const struct tn_store_ops *ops = tn_campaign_store(url);
 
     if (ops != NULL && (ops->caps & TN_STORE_ADVISORY) != 0)
         (void)tn_cli_fail(0, campaign->verb,
                           "%s: is advisory: %s. Two may lead; let a fence check the token",
                           ops->scheme, ops->class_why);
+}
+
+static int check_slots(const char *verb, const char *name, uint64_t slots, const char *beside)
+{
+    char slot[TN_NAME_MAX + 1];
+
+    if (slots > 1 && beside != NULL)
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "%s is for one leader, and --slots %" PRIu64
+                           " has several; leave one of "
+                           "them out",
+                           beside, slots);
+    if (slots > 1 && !tn_slot_name(name, (uint32_t)slots, slot))
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "the name is too long for --slots: each slot adds some bytes to it, and "
+                           "names have at most %d",
+                           TN_NAME_MAX);
+    return -1;
+}
+
+static int check_priority(const char *verb, const char *name, const struct tn_campaign_words *words)
+{
+    const struct tn_store_ops *ops = tn_campaign_store(words->url);
+    char shows[TN_NAME_MAX + 1];
+
+    if (words->yield && words->priority == 0)
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "--yield is to a higher priority; give this one a --priority, 1 to %d",
+                           TN_RANK_MAX);
+    if (words->priority == 0)
+        return -1;
+    if (!tn_rank_name(name, TN_RANK_MAX, shows))
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "the name is too long for --priority: it adds some bytes to it, and "
+                           "names have at most %d",
+                           TN_NAME_MAX);
+    if (ops != NULL && !tn_store_keeps_line(ops))
+        return tn_cli_fail(TN_EXIT_USAGE, verb,
+                           "--priority: %s: keeps no line of those who wait, so none can be put "
+                           "first; leave it out, and use 'tenure handover --to'",
+                           ops->scheme);
+    return -1;
+}
+
+int tn_campaign_check(const char *verb, const char *name, const struct tn_campaign_words *words,
+                      const char *beside)
+{
+    if (beside == NULL && words->priority > 0)
+        beside = "--priority";
+    int status = check_slots(verb, name, words->slots, beside);
+
+    return status < 0 ? check_priority(verb, name, words) : status;
 }
 
 int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,
@@ -106,6 +162,19 @@ int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char 
     if (campaign->timer < 0)
         return tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "out of descriptors: %s", strerror(errno));
     return -1;
+}
+
+int tn_campaign_start(struct tn_campaign *campaign, const struct tn_campaign_words *words,
+                      struct tenure_campaign *options, struct tenure_election **ret_election)
+{
+    struct tenure_error error = { .text = "" };
+
+    options->size = sizeof *options;
+    options->slots = (uint32_t)words->slots;
+    options->priority = (uint32_t)words->priority;
+    options->flags |= words->yield ? TENURE_YIELD : 0;
+    int rc = tenure_campaign_start(campaign->tenure, campaign->name, options, ret_election, &error);
+    return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;
 }
 
 int tn_campaign_signals(struct tn_campaign *campaign, bool all)
@@ -183,6 +252,32 @@ bool tn_campaign_is_news(struct tn_campaign *campaign, struct tenure_error *ret_
     return news;
 }
 
+void tn_campaign_hear(struct tn_campaign *campaign, const struct tenure_event *event)
+{
+    campaign->answered = true;
+    if (event->kind == TENURE_VACANT)
+        campaign->leader[0] = '\0';
+    else if (event->kind == TENURE_LEADER)
+        (void)snprintf(campaign->leader, sizeof campaign->leader, "%s", event->leader);
+}
+
+static int fail_held(const struct tn_campaign *campaign)
+{
+    char buf[TN_DURATION_TEXT], holder[TN_CLI_LINE_MAX] = "another";
+    struct tn_text text;
+
+    if (campaign->leader[0] != '\0') {
+        tn_text_init(&text, holder, sizeof holder);
+        tn_cli_quote(&text, campaign->leader);
+    }
+    if (campaign->wait == 0)
+        return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb, "%s is held by %s", campaign->name,
+                           holder);
+    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                       "%s was held by others for the whole %s, last by %s", campaign->name,
+                       tn_cli_duration(buf, campaign->wait), holder);
+}
+
 int tn_campaign_not_acquired(struct tn_campaign *campaign)
 {
     struct tenure_error error;
@@ -205,9 +300,7 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
                            "%s was not acquired: for the whole %s another held it, or the fence "
                            "could not be raised: %s",
                            campaign->name, tn_cli_duration(buf, campaign->wait), why);
-    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
-                       "%s was held by another for the whole %s", campaign->name,
-                       tn_cli_duration(buf, campaign->wait));
+    return fail_held(campaign);
 }
 
 int tn_campaign_close(struct tn_campaign *campaign, bool held, int status)

@@ -10,6 +10,8 @@
 
 #include "cli/store.h"
 #include "core/plan.h"
+#include "core/rank.h"
+#include "core/slots.h"
 #include "tenure/tenure.h"
 
 #define TN_CLI_WAIT_MAX TN_SEC(30 * 24 * 3600)
@@ -21,9 +23,12 @@ struct tn_campaign_words {
     const char *url;
     unsigned flags; /* For tenure_open, beside TENURE_OWN_LOOP. */
     const char *id;
-    tenure_ns ttl, grace;
+    tenure_ns ttl, grace, hold_off;
     uint32_t rho_ppm;
-    tenure_ns wait; /* Negative: for ever. */
+    tenure_ns wait;    /* Negative: for ever. */
+    uint64_t slots;    /* How many may lead at the same time. */
+    uint64_t priority; /* 0: it takes no part. */
+    bool yield;
 };
 
 struct tn_campaign {
@@ -33,7 +38,8 @@ struct tn_campaign {
     char label[TN_LABEL_MAX + 1];
     tenure_ns wait;
     tenure_ns started;
-    bool answered; /* Set by the verb with the first event: the store answers, or says why not. */
+    bool answered;                 /* The store answers, or says why not. */
+    char leader[TN_LABEL_MAX + 1]; /* The last one that was heard of; empty: nobody. */
     struct tenure *tenure;
     int signals, timer;
     bool unheard;     /* Nobody reads the lines of this verb any more. */
@@ -48,21 +54,40 @@ struct tn_campaign {
         TN_RATE("rho", 0, &(words_)->rho_ppm, "0.1", "how wrong the rate of a clock may be"), \
         TN_DURATION("wait", 0, &(words_)->wait, 0, TN_CLI_WAIT_MAX, "for ever",               \
                     "give up after this long without leading"),                               \
+        TN_DURATION("hold-off", 0, &(words_)->hold_off, 0, TN_TTL_MAX, "0s",                  \
+                    "least time between a lost term and the next"),                           \
+        TN_U64("slots", 0, &(words_)->slots, 1, TN_SLOTS_MAX, "COUNT", "1",                   \
+               "a semaphore: so many lead at the same time"),                                 \
+        TN_U64("priority", 0, &(words_)->priority, 1, TN_RANK_MAX, "N", NULL,                 \
+               "1 to 9: of those who wait with one, the highest leads first"),                \
+        TN_FLAG("yield", 0, &(words_)->yield, "hand over when a higher priority waits"),      \
         TN_STRING("id", 'i', &(words_)->id, "ID", "host-pid", "a label, to tell who leads"),  \
         TN_STORE(&(words_)->url)
 
 /* The defaults. */
-#define TN_CAMPAIGN_WORDS                                                   \
-    {                                                                       \
-        .ttl = TN_SEC(15), .grace = -1, .rho_ppm = TN_PPM / 10, .wait = -1, \
+#define TN_CAMPAIGN_WORDS                                                               \
+    {                                                                                   \
+        .ttl = TN_SEC(15), .grace = -1, .rho_ppm = TN_PPM / 10, .wait = -1, .slots = 1, \
     }
+
+/* The kind of store that @url, else TENURE_STORE names; NULL: there is none. */
+const struct tn_store_ops *tn_campaign_store(const char *url);
 
 /* What the store of @url, else of TENURE_STORE, can do: enum tn_store_caps. 0: there is none. */
 unsigned tn_campaign_caps(const char *url);
 
+/* Whether @name can be campaigned for so, as far as slots and priority are concerned; @beside: an
+ * option that does not go with more than one slot, or NULL. */
+int tn_campaign_check(const char *verb, const char *name, const struct tn_campaign_words *words,
+                      const char *beside);
+
 /* Check the words and open a session. A store that is unavailable is tried again for the wait. */
 int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,
                      const struct tn_campaign_words *words);
+
+/* Campaign as @words say; @options has the rest. */
+int tn_campaign_start(struct tn_campaign *campaign, const struct tn_campaign_words *words,
+                      struct tenure_campaign *options, struct tenure_election **ret_election);
 
 /* Block the signals that end or steer the command, and read them from campaign->signals. SIGUSR1
  * and SIGUSR2 only with @all. */
@@ -79,6 +104,9 @@ tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign);
  * store is well again, so that a daemon which was away and comes back with an older copy of its
  * data is heard of. */
 bool tn_campaign_is_news(struct tn_campaign *campaign, struct tenure_error *ret_error);
+
+/* Of every event of the election. */
+void tn_campaign_hear(struct tn_campaign *campaign, const struct tenure_event *event);
 
 /* Nobody led for the whole wait: say whose fault it was. Returns the exit status. */
 int tn_campaign_not_acquired(struct tn_campaign *campaign);

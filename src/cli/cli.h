@@ -189,6 +189,9 @@ void tn_cli_quote(struct tn_text *text, const char *word);
  * tn_duration_format, which is exact down to a millisecond. @buf holds TN_DURATION_TEXT bytes. */
 const char *tn_cli_duration(char *buf, tenure_ns ns);
 
+/* A duration rounded down for people: "250ms", "13.2s", "4m05s", "22h59m", "3d04h". */
+const char *tn_cli_span(char *buf, tenure_ns ns);
+
 enum tn_colour { TN_PLAIN, TN_BOLD, TN_DIM, TN_GREEN, TN_RED, TN_YELLOW, TN_COLOUR_COUNT };
 
 /* The sequence that turns to @colour; empty unless stdout is a terminal that wants colours. */
@@ -201,15 +204,23 @@ void tn_cli_exec_beside(const char *const *places, size_t count, char **argv);
 /* The verbs: one prototype here, one line in main.c's table. */
 int tn_cli_acquire(int argc, char **argv);
 int tn_cli_bench(int argc, char **argv);
+int tn_cli_console(int argc, char **argv);
 int tn_cli_doctor(int argc, char **argv);
 int tn_cli_elect(int argc, char **argv);
 int tn_cli_fence(int argc, char **argv);
 int tn_cli_gate(int argc, char **argv);
+int tn_cli_history(int argc, char **argv);
 int tn_cli_list(int argc, char **argv);
+int tn_cli_move(int argc, char **argv);
 int tn_cli_plan(int argc, char **argv);
 int tn_cli_release(int argc, char **argv);
 int tn_cli_renew(int argc, char **argv);
 int tn_cli_revoke(int argc, char **argv);
+int tn_cli_handover(int argc, char **argv);
+int tn_cli_stand_down(int argc, char **argv);
+int tn_cli_resume(int argc, char **argv);
+int tn_cli_drain(int argc, char **argv);
+int tn_cli_undrain(int argc, char **argv);
 int tn_cli_sandbox(int argc, char **argv);
 int tn_cli_sim(int argc, char **argv);
 int tn_cli_run(int argc, char **argv);

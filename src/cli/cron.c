@@ -3,9 +3,9 @@
 
 #include "base/time.h"
 
-int tn_cron_check(struct tn_cron *cron, struct tn_campaign_words *words)
+int tn_cron_check(struct tn_cron *cron, struct tn_campaign_words *words, bool every)
 {
-    if (cron->conflict_exit != TN_CRON_NO_STATUS && !cron->skip)
+    if (cron->conflict_exit != TN_CRON_NO_STATUS && !cron->skip && !every)
         return tn_cli_fail(TN_EXIT_USAGE, "run",
                            "--conflict-exit is the exit status of --skip-if-held; give both");
     if (cron->skip && words->wait >= 0)

@@ -27,13 +27,13 @@ struct tn_cron {
 #define TN_CRON_OPTIONS(cron_)                                                             \
     TN_FLAG("skip-if-held", 0, &(cron_)->skip, "exit at once if another holds the lease"), \
         TN_U64("conflict-exit", 0, &(cron_)->conflict_exit, 0, 255, "STATUS", "0",         \
-               "the exit status of --skip-if-held"),                                       \
+               "the exit status of --skip-if-held, --every"),                              \
         TN_DURATION("hold", 0, &(cron_)->hold, 1, TN_CLI_WAIT_MAX, NULL,                   \
                     "after success keep the lease until this long after the start")
 
-/* Check what was asked for, and set how long to campaign. Returns -1 to go on, or the exit
- * status. */
-int tn_cron_check(struct tn_cron *cron, struct tn_campaign_words *words);
+/* Check what was asked for, beside --every or not, and set how long to campaign. Returns -1 to go
+ * on, or the exit status. */
+int tn_cron_check(struct tn_cron *cron, struct tn_campaign_words *words, bool every);
 
 /* With which status to exit because another holds the lease. */
 int tn_cron_skip_status(const struct tn_cron *cron);

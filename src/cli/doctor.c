@@ -247,11 +247,13 @@ static void make_plan(struct doctor *doctor)
         slowest = most > slowest ? most : slowest;
     }
     slowest = (slowest + TN_MS(1) - 1) / TN_MS(1) * TN_MS(1);
-    for (tenure_ns ttl = TN_SEC(120); ttl >= TN_SEC(1); ttl -= TN_SEC(1)) {
+    tenure_ns longest = report->ops->delay_most; /* P1: no TTL beyond a lock-delay. */
+    longest = longest > 0 && longest < TN_SEC(120) ? longest : TN_SEC(120);
+    for (tenure_ns ttl = longest; ttl >= TN_SEC(1); ttl -= TN_SEC(1)) {
         tn_plan_init(&report->plan, ttl);
         tn_plan_turn(&report->plan, TN_KNOB_RHO, doctor->rho_ppm);
         tn_plan_turn(&report->plan, TN_KNOB_RTT, slowest);
-        report->plan.slack = report->ops->slack;
+        tn_cli_plan_store(&report->plan, report->ops);
         if (tn_plan_judge(&report->plan, &answer) != TN_PLAN_SAFE || ttl < report->ttl_min)
             break;
         report->ttl_least = ttl;
@@ -259,7 +261,7 @@ static void make_plan(struct doctor *doctor)
     tn_plan_init(&report->plan, doctor->ttl);
     tn_plan_turn(&report->plan, TN_KNOB_RHO, doctor->rho_ppm);
     tn_plan_turn(&report->plan, TN_KNOB_RTT, slowest);
-    report->plan.slack = report->ops->slack;
+    tn_cli_plan_store(&report->plan, report->ops);
     report->verdict = tn_plan_judge(&report->plan, &report->answer);
 }
 

@@ -21,6 +21,12 @@ static const char about[] =
     "does.\n";
 static const char after[] =
     "Events: won, lost, jeopardy (a renewal is overdue), safe (it came through), leader, vacant.\n"
+    "With \"lost\" comes \"proven_ms\", of the wall clock since 1970: when the last renewal that "
+    "the\n"
+    "store confirmed was sent. Work since then is to be looked at, or undone. With --slots, "
+    "\"won\" has\n"
+    "the number of the \"slot\"; leader means that others hold all slots, vacant that one is "
+    "free.\n"
     "SIGTERM and SIGINT give the lease back; the next candidate leads at once.\n"
     "\n"
     "Examples:\n"
@@ -28,6 +34,8 @@ static const char after[] =
     "      {\"event\":\"won\",\"name\":\"nightly-report\",\"holder\":\"web1-4711\",\"token\":7,"
     "\"reason\":null}\n"
     "  tenure elect --once --wait 1m nightly-report | ./on-change\n"
+    "  tenure elect --slots 3 workers    three lead at the same time, each with its own token\n"
+    "  tenure elect --priority 9 db      leads before those who wait with a lower one\n"
     "\n"
     "Exit status: 0 asked to stop, 64 bad usage, 69 store unavailable, 74 nobody reads, 75 not\n"
     "acquired within --wait, 77 not permitted, 79 leadership lost (--once).\n";
@@ -41,7 +49,8 @@ struct elect {
     bool once;
     bool json; /* Accepted and without meaning: it is always JSON. */
     bool holds;
-    int status; /* -1: go on. */
+    bool stopped; /* The end of this term was told, because an operator asked for it. */
+    int status;   /* -1: go on. */
 };
 
 static void tell_outage(struct elect *elect)
@@ -52,22 +61,51 @@ static void tell_outage(struct elect *elect)
         (void)tn_cli_fail(0, "elect", "%s: no answer, asking again: %s", elect->name, error.text);
 }
 
+static void print(struct elect *elect, const struct tenure_event *event)
+{
+    if (!tn_cli_event_print(elect->name, elect->campaign.label, event,
+                            tenure_slot(elect->election)))
+        elect->status = TN_EXIT_IO;
+}
+
+static void hear_over(struct elect *elect)
+{
+    elect->holds = false;
+    (void)tenure_drained(elect->election);
+    if (elect->once && elect->status < 0)
+        elect->status = TN_EXIT_LOST;
+}
+
+/* An operator asks. For the reader the term is over, and only when the reader has that line is the
+ * lease given back. A reader that does not read keeps it until the drain counts as a stall. */
+static void hear_stop(struct elect *elect, const struct tenure_event *event)
+{
+    struct tenure_event lost = *event;
+
+    lost.kind = TENURE_LOST;
+    print(elect, &lost);
+    elect->stopped = true;
+    if (tn_cli_lines_flush() || !tn_cli_lines_alive())
+        hear_over(elect);
+}
+
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
     struct elect *elect = arg;
 
-    (void)election;
-    elect->campaign.answered = true;
+    elect->election = election; /* The first event may come before tenure_campaign returns. */
+    tn_campaign_hear(&elect->campaign, event);
     tn_sidecar_hear(&elect->sidecar, event);
-    if (!tn_cli_event_print(elect->name, elect->campaign.label, event))
-        elect->status = TN_EXIT_IO;
+    if (event->kind != TENURE_LOST || !elect->stopped)
+        print(elect, event);
     if (event->kind == TENURE_WON) {
         elect->holds = true;
+        elect->stopped = false;
         elect->campaign.regressed = false;
     } else if (event->kind == TENURE_LOST) {
-        elect->holds = false;
-        if (elect->once && elect->status < 0)
-            elect->status = TN_EXIT_LOST;
+        hear_over(elect);
+    } else if (event->kind == TENURE_STOP) {
+        hear_stop(elect, event);
     } else if (event->kind == TENURE_REFUSED) {
         elect->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
         tn_cli_refused_print("elect", elect->name, event, "");
@@ -118,7 +156,7 @@ static int finish(struct elect *elect, int status)
     bool held = elect->holds;
 
     if (held && lost.token != 0)
-        (void)tn_cli_event_print(elect->name, elect->campaign.label, &lost);
+        (void)tn_cli_event_print(elect->name, elect->campaign.label, &lost, 0);
     if (held && !tn_cli_lines_flush() && tn_cli_lines_alive())
         return tn_cli_fail(
             TN_EXIT_IO, "elect",
@@ -128,18 +166,17 @@ static int finish(struct elect *elect, int status)
     return tn_campaign_close(&elect->campaign, held, status);
 }
 
-static int start_campaign(struct elect *elect)
+static int start_campaign(struct elect *elect, const struct tn_campaign_words *words)
 {
-    struct tenure_campaign campaign = {
-        .size = sizeof campaign,
+    struct tenure_campaign options = {
         .callback = hear,
         .arg = elect,
-        .flags = TENURE_DRAINED_ON_RETURN | TENURE_TELL_HEALTH | TENURE_TELL_RENEWED,
+        .flags = TENURE_TELL_HEALTH | TENURE_TELL_RENEWED,
     };
-    int rc = tenure_campaign(elect->campaign.tenure, elect->name, &campaign, &elect->election);
+    int status = tn_campaign_start(&elect->campaign, words, &options, &elect->election);
 
     elect->sidecar.election = elect->election;
-    return rc < 0 ? tn_cli_store_fail("elect", rc, "") : -1;
+    return status;
 }
 
 int tn_cli_elect(int argc, char **argv)
@@ -165,6 +202,10 @@ int tn_cli_elect(int argc, char **argv)
     if (status < 0)
         status = tn_cli_name(&command, &elect.name);
     if (status < 0)
+        status = tn_cli_check_no_slot("elect", elect.name);
+    if (status < 0)
+        status = tn_campaign_check("elect", elect.name, &words, NULL);
+    if (status < 0)
         status = tn_cli_lines_open("elect", true);
     if (status < 0)
         status = tn_sidecar_open(&elect.sidecar, "elect", elect.http_address, &elect.campaign);
@@ -174,7 +215,7 @@ int tn_cli_elect(int argc, char **argv)
     if (status < 0)
         status = tn_campaign_signals(&elect.campaign, false);
     if (status < 0)
-        status = start_campaign(&elect);
+        status = start_campaign(&elect, &words);
     if (status < 0)
         status = loop(&elect);
     tn_sidecar_close(&elect.sidecar);

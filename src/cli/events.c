@@ -6,7 +6,10 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "cli/cli.h"
+#include "runtime/clock.h"
+#include "runtime/terms.h"
 
 /* The words that scripts rely on; NULL: not for them. */
 static const char *event_word(enum tenure_event_kind kind)
@@ -33,7 +36,14 @@ static const char *event_word(enum tenure_event_kind kind)
     return NULL;
 }
 
-bool tn_cli_event_print(const char *name, const char *label, const struct tenure_event *event)
+/* An instant of CLOCK_BOOTTIME by the wall clock, for people: in ms since 1970. */
+static int64_t wall_of(tenure_ns boot)
+{
+    return tn_wall_ms() - (tn_boottime() - boot) / TN_MS(1);
+}
+
+bool tn_cli_event_print(const char *name, const char *label, const struct tenure_event *event,
+                        uint32_t slot)
 {
     const char *word = event_word(event->kind);
     const char *holder = event->kind == TENURE_LEADER ? event->leader : label;
@@ -52,9 +62,14 @@ bool tn_cli_event_print(const char *name, const char *label, const struct tenure
         tn_json_string(&text, holder, strlen(holder));
     tn_text_addf(&text, ",\"token\":%" PRIu64 ",\"reason\":", event->token);
     if (event->kind == TENURE_LOST)
-        tn_text_addf(&text, "\"%s\"}\n", tenure_reason_text(event->reason));
+        tn_text_addf(&text, "\"%s\"", tenure_reason_text(event->reason));
     else
-        tn_text_add(&text, "null}\n");
+        tn_text_add(&text, "null");
+    if (event->kind == TENURE_WON && slot > 0)
+        tn_text_addf(&text, ",\"slot\":%" PRIu32, slot);
+    if (event->kind == TENURE_LOST && event->proven > 0)
+        tn_text_addf(&text, ",\"proven_ms\":%" PRId64, wall_of(event->proven));
+    tn_text_add(&text, "}\n");
     TN_ASSERT(!tn_text_truncated(&text));
     enum tn_line_kind kind = event->kind == TENURE_WON    ? TN_LINE_BEGIN
                              : event->kind == TENURE_LOST ? TN_LINE_END

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/name.h"
+#include "base/number.h"
 #include "base/time.h"
 #include "cli/cli.h"
 
@@ -32,6 +33,24 @@ static const char after[] =
     "\n"
     "Exit status: 0 after SIGTERM or SIGINT, 64 bad usage, 69 the address or the file cannot be\n"
     "used, 77 not permitted.\n";
+
+/* Before anything is opened: a bare port would be taken for the name of a host. */
+static int check_listen(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+    uint64_t port = 0;
+
+    if (colon != NULL && tn_u64_parse(colon + 1, &port) == 0 && port <= 65535)
+        return -1;
+    tn_text_init(&text, buf, sizeof buf);
+    tn_cli_quote(&text, address);
+    return tn_cli_fail(TN_EXIT_USAGE, "gate",
+                       "--listen: %s has no port up to 65535; write HOST:PORT, as in "
+                       "127.0.0.1:7423",
+                       buf);
+}
 
 static int check(const struct tn_gate_options *options)
 {
@@ -108,5 +127,7 @@ int tn_cli_gate(int argc, char **argv)
     gate.by = (enum tn_gate_by)by;
     if (status < 0)
         status = check(&gate);
+    if (status < 0)
+        status = check_listen(gate.listen);
     return status >= 0 ? status : serve(&gate);
 }

@@ -32,7 +32,8 @@ static int look(struct tn_cli_store *store, const struct tn_op *op, enum tn_answ
     if (status >= 0)
         return status;
     tn_secret_hash(&op->term, 't', &hash);
-    if (!req.record.held || req.record.token != op->token || tn_cli_is_revoked(store, op->token))
+    if (!req.record.held || req.record.token != op->token || req.record.revoked ||
+        tn_cli_is_revoked(store, op->token))
         *answer = TN_ANSWER_STALE;
     else if (*answer != done || !tn_secret_equal(&req.record.term, &hash))
         *answer = TN_ANSWER_DENIED;

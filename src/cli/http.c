@@ -2,48 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/http.h"
 
-#include "base/time.h"
-#include "cli/cli.h"
-
-#ifndef TENURE_HTTP
-
-int tn_http_open(const char *verb, const char *address, tn_http_page *page, void *arg,
-                 struct tn_http **ret_http)
-{
-    (void)address;
-    (void)page;
-    (void)arg;
-    (void)ret_http;
-    return tn_cli_fail(TN_EXIT_USAGE, verb,
-                       "--http: not in this build; install libmicrohttpd-dev and build again");
-}
-
-int tn_http_fd(const struct tn_http *http)
-{
-    (void)http;
-    return -1;
-}
-
-tenure_ns tn_http_wake_at(const struct tn_http *http)
-{
-    (void)http;
-    return TN_NEVER;
-}
-
-void tn_http_run(struct tn_http *http)
-{
-    (void)http;
-}
-
-void tn_http_close(struct tn_http *http)
-{
-    (void)http;
-}
-
-#else
-
 #include <errno.h>
-#include <microhttpd.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,58 +10,62 @@ void tn_http_close(struct tn_http *http)
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/time.h"
+#include "cli/cli.h"
+#include "http/server.h"
+#include "http/target.h"
 #include "runtime/clock.h"
 
 /* Neighbours on the same host; more than that is a mistake, or an attack. */
 #define CONNECTIONS_MOST 64u
-#define IDLE_SECONDS 10u
+#define IDLE_MS 10000u
 #define PAGE_MOST 16384
 
 struct tn_http {
-    struct MHD_Daemon *daemon;
+    uv_loop_t loop;
+    struct tn_http_server server;
     tn_http_page *page;
     void *arg;
 };
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
-                              const char *body)
+static void answer_text(struct tn_http_conn *conn, unsigned status, const char *type,
+                        const char *body)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        strlen(body), (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
-    if (response == NULL)
-        return MHD_NO;
-    enum MHD_Result rc = MHD_add_response_header(response, "Content-Type", type);
-    if (rc == MHD_YES)
-        rc = MHD_add_response_header(response, "Cache-Control", "no-store");
-    if (rc == MHD_YES)
-        rc = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
-    return rc;
+    tn_http_conn_answer(conn, &(struct tn_http_response) { .status = status,
+                                                           .type = type,
+                                                           .fields = "Cache-Control: no-store\r\n",
+                                                           .body = body,
+                                                           .len = strlen(body) });
 }
 
-static enum MHD_Result hear(void *arg, struct MHD_Connection *connection, const char *url,
-                            const char *method, const char *version, const char *data, size_t *size,
-                            void **request)
+static void refuse_request(struct tn_http_conn *conn, unsigned status, const char *why)
 {
-    const struct tn_http *http = arg;
+    char line[200];
+
+    (void)snprintf(line, sizeof line, "%s\n", why);
+    answer_text(conn, status, "text/plain", line);
+}
+
+static void serve_page(struct tn_http_conn *conn, const struct tn_http_head *head)
+{
+    const struct tn_http *http = tn_http_peer_of(conn)->server->arg;
+    struct tn_http_target target;
     char body[PAGE_MOST];
     const char *type = "text/plain";
     struct tn_text text;
-    bool reads =
-        strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 
-    (void)version;
-    (void)data;
-    *size = 0;
-    if (*request == NULL) { /* The headers only; the answer is due with the next call. */
-        *request = arg;
-        return MHD_YES;
+    if (!tn_http_is(&head->method, "get") && !conn->to_head) {
+        refuse_request(conn, TN_STATUS_METHOD_NOT_ALLOWED, "only GET");
+        return;
     }
-    if (!reads)
-        return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", "only GET\n");
+    if (tn_http_target_read(&target, &head->target) != 0) {
+        refuse_request(conn, TN_STATUS_BAD_REQUEST, "the path is not well-formed");
+        return;
+    }
     tn_text_init(&text, body, sizeof body);
-    unsigned status = http->page(http->arg, url, &text, &type);
-    return answer(connection, status, type, body);
+    unsigned status = http->page(http->arg, target.text, &text, &type);
+    tn_http_target_free(&target);
+    answer_text(conn, status, type, body);
 }
 
 /* --- The address ------------------------------------------------------------------------------ */
@@ -180,24 +143,30 @@ int tn_http_listen(const char *verb, const char *option, const char *address, ui
 int tn_http_open(const char *verb, const char *address, tn_http_page *page, void *arg,
                  struct tn_http **ret_http)
 {
+    const struct tn_http_server_options options = {
+        .service = { .body_max = 4096, .request = serve_page, .refuse = refuse_request },
+        .peers_max = CONNECTIONS_MOST,
+        .idle_ms = IDLE_MS,
+        .whole_ms = IDLE_MS,
+    };
     int fd = -1;
     int status = tn_http_listen(verb, "--http", address, 1, &fd);
 
     if (status >= 0)
         return status;
     struct tn_http *http = calloc(1, sizeof *http);
-    if (http != NULL) {
-        http->page = page;
-        http->arg = arg;
-        http->daemon =
-            MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, hear, http, MHD_OPTION_LISTEN_SOCKET, fd,
-                             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MOST,
-                             MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
-    }
-    if (http == NULL || http->daemon == NULL) {
+    if (http == NULL || uv_loop_init(&http->loop) != 0) {
         free(http);
         (void)close(fd);
         return tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "--http: out of memory or descriptors");
+    }
+    http->page = page;
+    http->arg = arg;
+    http->server.arg = http;
+    int rc = tn_http_server_open(&http->server, &http->loop, fd, &options);
+    if (rc != 0) {
+        tn_http_close(http);
+        return tn_cli_fail(TN_EXIT_UNAVAILABLE, verb, "--http: cannot serve: %s", uv_strerror(rc));
     }
     *ret_http = http;
     return -1;
@@ -205,33 +174,28 @@ int tn_http_open(const char *verb, const char *address, tn_http_page *page, void
 
 int tn_http_fd(const struct tn_http *http)
 {
-    const union MHD_DaemonInfo *info =
-        http != NULL ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-
-    return info != NULL ? info->epoll_fd : -1;
+    return http != NULL ? uv_backend_fd(&http->loop) : -1;
 }
 
 tenure_ns tn_http_wake_at(const struct tn_http *http)
 {
-    MHD_UNSIGNED_LONG_LONG ms;
+    int ms = http != NULL ? uv_backend_timeout(&http->loop) : -1;
 
-    if (http == NULL || MHD_get_timeout(http->daemon, &ms) != MHD_YES)
-        return TN_NEVER;
-    return tn_boottime() + TN_MS(ms);
+    return ms < 0 ? TN_NEVER : tn_boottime() + TN_MS(ms);
 }
 
 void tn_http_run(struct tn_http *http)
 {
     if (http != NULL)
-        (void)MHD_run(http->daemon);
+        (void)uv_run(&http->loop, UV_RUN_NOWAIT);
 }
 
 void tn_http_close(struct tn_http *http)
 {
     if (http == NULL)
         return;
-    MHD_stop_daemon(http->daemon);
+    tn_http_server_close(&http->server);
+    (void)uv_run(&http->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&http->loop);
     free(http);
 }
-
-#endif

@@ -1,7 +1,7 @@
-/* http.h - a small HTTP server for programs beside us, driven from the verb's own loop, no thread.
+/* http.h - pages for programs beside us, served from the verb's own loop, without a thread.
  *
- * Needs libmicrohttpd; built without it, opening says which package is missing. Threads: one at a
- * time. */
+ * The server is http/server.h, on a libuv loop of its own whose descriptor the verb polls. Threads:
+ * one at a time. */
 #ifndef TN_CLI_HTTP_H
 #define TN_CLI_HTTP_H
 

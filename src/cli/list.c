@@ -2,14 +2,11 @@
  *
  * A word with a star is a pattern, as in the daemon's ACL; any other word is the beginning of a
  * name. The store filters by the beginning, this file by the rest. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
-#include "base/pattern.h"
-#include "base/time.h"
-#include "cli/store.h"
+#include "cli/asked.h"
+#include "cli/table.h"
 
 static const char about[] =
     "Lists the names of a store in their order, held or once held, one line each. For scripts "
@@ -19,7 +16,10 @@ static const char about[] =
 static const char after[] =
     "STATE is held, free, or revoked: taken away and not given back yet. TOKEN is the last one of "
     "a\n"
-    "free name. LEFT is how long the lease lives without a renewal.\n"
+    "free name. SINCE is when the holder's term began, where the store tells it. LEFT is how long "
+    "the lease lives without a renewal. Names below '~tenure/', in "
+    "which\n"
+    "Tenure keeps notes, are listed for a pattern that begins so.\n"
     "\n"
     "Examples:\n"
     "  tenure list                   all names\n"
@@ -35,36 +35,22 @@ static const char after[] =
 struct filter {
     bool held, free;
     const char *holder; /* NULL: any. */
-    char prefix[TN_PATTERN_SIZE];
+    struct tn_selection names;
 };
 
-static int fail_word(const char *word, const char *what, const char *reason)
-{
-    char buf[TN_CLI_LINE_MAX];
-    struct tn_text text;
-
-    tn_text_init(&text, buf, sizeof buf);
-    tn_cli_quote(&text, word);
-    return tn_cli_fail(TN_EXIT_USAGE, "list", "%s is not %s: %s", buf, what, reason);
-}
-
-/* A pattern without its star is the beginning of the names it covers. */
+/* A word without a star is the beginning of a name, which may end in a slash. */
 static int read_pattern(struct filter *filter, const char *word)
 {
-    static const char why[] = "a star stands alone or for all that is below a name, as in 'jobs/*'";
-    const char *reason = why;
+    const char *reason;
     size_t len = strlen(word);
-    const char *star = strchr(word, '*');
 
-    if (star != NULL && (star[1] != '\0' || (len > 1 && star[-1] != '/')))
-        return fail_word(word, "a pattern", why);
-    if (star != NULL && !tn_pattern_check(word, &reason))
-        return fail_word(word, "a pattern", reason);
-    if (star != NULL)
-        len--;
-    else if (tn_name_check(word, len - (len > 1 && word[len - 1] == '/'), &reason) < 0)
-        return fail_word(word, "the beginning of a name", reason);
-    (void)snprintf(filter->prefix, sizeof filter->prefix, "%.*s", (int)len, word);
+    if (strchr(word, '*') != NULL || len < 2 || word[len - 1] != '/' ||
+        tn_name_check(word, len - 1, &reason) < 0) {
+        int status = tn_selection_read("list", word, &filter->names);
+        filter->names.exact = false;
+        return status;
+    }
+    (void)snprintf(filter->names.prefix, sizeof filter->names.prefix, "%s", word);
     return -1;
 }
 
@@ -90,71 +76,6 @@ static bool passes(const struct filter *filter, const struct tn_store_record *re
            memcmp(filter->holder, record->label, record->label_len) == 0;
 }
 
-/* --- Columns -------------------------------------------------------------------------------- */
-
-enum { NAME, STATE, HOLDER, TOKEN, LEFT, COLUMNS };
-
-/* One line. Each cell has room for a label with each byte escaped, and is ASCII. */
-struct row {
-    char cells[COLUMNS][4 * TN_NAME_MAX + 5];
-};
-
-/* Tenths of a second matter below a minute, and then no more. */
-static tenure_ns round_left(tenure_ns left)
-{
-    return left - left % (left < TN_SEC(60) ? TN_MS(100) : TN_SEC(1));
-}
-
-static void fill_row(struct row *row, const struct tn_store_lease *lease)
-{
-    const struct tn_store_record *record = &lease->record;
-    struct tn_text label;
-    char left[TN_DURATION_TEXT] = "-";
-
-    tn_text_init(&label, row->cells[HOLDER], sizeof row->cells[HOLDER]);
-    if (record->held)
-        tn_text_escape(&label, record->label, record->label_len);
-    if (label.len == 0)
-        tn_text_add(&label, record->held ? "''" : "-");
-    if (record->held && record->ttl > 0) /* Not every store tells it to others. */
-        (void)tn_cli_duration(left, round_left(record->remaining));
-    (void)snprintf(row->cells[NAME], sizeof row->cells[NAME], "%s", lease->name);
-    (void)snprintf(row->cells[STATE], sizeof row->cells[STATE], "%s", tn_cli_state(record));
-    (void)snprintf(row->cells[TOKEN], sizeof row->cells[TOKEN], "%" PRIu64, record->token);
-    (void)snprintf(row->cells[LEFT], sizeof row->cells[LEFT], "%s", left);
-}
-
-static void print_row(const struct row *row, const size_t widths[COLUMNS])
-{
-    for (int i = 0; i < COLUMNS; i++) {
-        const char *cell = row->cells[i];
-        int pad = i + 1 < COLUMNS ? (int)(widths[i] - strlen(cell)) + 2 : 0;
-        printf("%s%*s", cell, pad, "");
-    }
-    printf("\n");
-}
-
-static void print_columns(const struct tn_store_lease *leases, size_t count)
-{
-    struct row row = { { "NAME", "STATE", "HOLDER", "TOKEN", "LEFT" } };
-    const struct row head = row;
-    size_t widths[COLUMNS];
-
-    for (int i = 0; i < COLUMNS; i++)
-        widths[i] = strlen(head.cells[i]);
-    for (size_t i = 0; i < count; i++) {
-        fill_row(&row, &leases[i]);
-        for (int j = 0; j < COLUMNS; j++)
-            widths[j] = strlen(row.cells[j]) > widths[j] ? strlen(row.cells[j]) : widths[j];
-    }
-    if (count > 0)
-        print_row(&head, widths);
-    for (size_t i = 0; i < count; i++) {
-        fill_row(&row, &leases[i]);
-        print_row(&row, widths);
-    }
-}
-
 /* --- The verb ------------------------------------------------------------------------------- */
 
 static int show(struct tn_cli_store *store, const struct filter *filter, bool json)
@@ -166,16 +87,17 @@ static int show(struct tn_cli_store *store, const struct filter *filter, bool js
     struct tn_text error;
 
     tn_text_init(&error, buf, sizeof buf);
-    int rc = tn_cli_list_ask(store, filter->prefix, &leases, &count, &error);
+    int rc = tn_cli_list_ask(store, filter->names.prefix, &leases, &count, &error);
     if (rc < 0)
         return tn_cli_store_fail("list", rc, buf);
+    count = tn_selection_filter(&filter->names, leases, count);
     for (size_t i = 0; i < count; i++)
         if (passes(filter, &leases[i].record))
             leases[kept++] = leases[i];
     if (!json)
-        print_columns(leases, kept);
+        tn_columns_print(stdout, leases, kept);
     for (size_t i = 0; json && i < kept; i++)
-        tn_cli_lease_print(leases[i].name, &leases[i].record, true);
+        tn_cli_lease_print(&(struct tn_shown) { .store = store, .lease = &leases[i] }, true);
     free(leases);
     return TN_EXIT_OK;
 }
@@ -184,7 +106,7 @@ int tn_cli_list(int argc, char **argv)
 {
     const char *url = NULL;
     bool json = false;
-    struct filter filter = { .prefix = "" };
+    struct filter filter = { .holder = NULL };
     struct tn_option options[] = {
         TN_FLAG("held", 0, &filter.held, "only names that somebody holds"),
         TN_FLAG("free", 0, &filter.free, "only names that nobody holds"),

@@ -27,15 +27,23 @@ static const struct verb {
     { "status", tn_cli_status, "who leads" },
     { "watch", tn_cli_watch, "who leads, and every change of it" },
     { "list", tn_cli_list, "all names of a store" },
+    { "history", tn_cli_history, "who led, and how long nobody did" },
     { "acquire", tn_cli_acquire, "take a lease, for scripts" },
     { "renew", tn_cli_renew, "prolong a lease that acquire took" },
     { "release", tn_cli_release, "give a lease back that acquire took" },
     { "revoke", tn_cli_revoke, "take a lease away from its holder" },
+    { "move", tn_cli_move, "carry a running election to another store" },
+    { "handover", tn_cli_handover, "ask the holder to step down, and follow it" },
+    { "stand-down", tn_cli_stand_down, "maintenance: nobody leads a name, until resume" },
+    { "resume", tn_cli_resume, "end a stand-down" },
+    { "drain", tn_cli_drain, "a node gives back all that it holds and wins nothing" },
+    { "undrain", tn_cli_undrain, "end a drain" },
     { "fence", tn_cli_fence, "the receiver's side: refuse the token of a past leader" },
     { "gate", tn_cli_gate, "an HTTP proxy that refuses a stale token" },
     { "doctor", tn_cli_doctor, "measure a store: round trips, clock, permissions, guarantees" },
     { "plan", tn_cli_plan, "check the five numbers; print both inequalities and the bounds" },
     { "bench", tn_cli_bench, "load a store and report" },
+    { "console", tn_cli_console, "a live page for any store: who leads, gaps, revoke" },
     { "sandbox", tn_cli_sandbox, "a page to run, break and tune an election in the browser" },
 #endif
     { "sim", tn_cli_sim, "deterministic simulation: seeds, scenarios, planted bugs" },
@@ -76,7 +84,7 @@ static int show_help(void)
            "Gives exactly one process at a time the right to lead.\n\n"
            "Verbs:\n");
     for (size_t i = 0; i < VERB_COUNT; i++)
-        printf("  %-8s  %s\n", verbs[i].name, verbs[i].summary);
+        printf("  %-10s  %s\n", verbs[i].name, verbs[i].summary);
     printf("\n'tenure help VERB' tells more about one of them.\n"
            "Durations need a unit: 500ms, 15s, 2m, 1h.\n");
     return TN_EXIT_OK;

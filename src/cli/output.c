@@ -152,6 +152,24 @@ const char *tn_cli_duration(char *buf, tenure_ns ns)
     return buf;
 }
 
+const char *tn_cli_span(char *buf, tenure_ns ns)
+{
+    int64_t seconds = ns / TN_SEC(1);
+
+    if (ns < TN_SEC(60))
+        tn_duration_format(buf, TN_DURATION_TEXT, ns - ns % TN_MS(ns < TN_SEC(1) ? 1 : 100));
+    else if (seconds < 3600)
+        (void)snprintf(buf, TN_DURATION_TEXT, "%" PRId64 "m%02" PRId64 "s", seconds / 60,
+                       seconds % 60);
+    else if (seconds < 48 * 3600)
+        (void)snprintf(buf, TN_DURATION_TEXT, "%" PRId64 "h%02" PRId64 "m", seconds / 3600,
+                       seconds / 60 % 60);
+    else
+        (void)snprintf(buf, TN_DURATION_TEXT, "%" PRId64 "d%02" PRId64 "h", seconds / 86400,
+                       seconds / 3600 % 24);
+    return buf;
+}
+
 /* NO_COLOR as https://no-color.org has it: present and not empty. */
 static bool wants_colour(void)
 {

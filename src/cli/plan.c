@@ -8,6 +8,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/url.h"
+#include "cli/store.h"
+#include "core/agent.h"
+#include "stores/registry.h"
+
 #define SPAN_MAX TN_TTL_MAX
 #define COUNT_MAX UINT64_C(1000000000)
 
@@ -21,6 +26,8 @@ static const char after[] =
     "  tenure plan --ttl 30s --grace 10s        slower failover, more time to stop\n"
     "  tenure plan --ttl 5s --pause 1s          does a 1s stop of the process cost the term?\n"
     "  tenure plan --processes 100000           what 100,000 processes ask of the store\n"
+    "  tenure plan --processes 100000 --hosts 2000  and with an agent on each host\n"
+    "  tenure plan --store consul://host/prod   with what Consul adds to a failover\n"
     "  tenure plan --ttl 15s --json             the same for a program\n"
     "\n"
     "Exit status: 0 safe, 1 unsafe, 64 bad usage, 74 output not written.\n";
@@ -32,6 +39,9 @@ struct arguments {
     uint32_t rho_ppm;
     uint64_t processes;
     uint64_t leases;
+    uint64_t hosts;
+    const char *url; /* NULL: of no engine in particular. */
+    tenure_ns hold_off;
     bool json;
 };
 
@@ -60,9 +70,14 @@ static int read_arguments(struct arguments *args, int argc, char **argv)
         TN_RATE("rho", 0, &args->rho_ppm, "0.1", "clock-rate bound: how wrong a clock may run"),
         TN_DURATION("margin", 0, &spans[TN_KNOB_MARGIN], 0, SPAN_MAX, "the least that P1 allows",
                     "safety margin: TTL less deadline"),
+        TN_DURATION("hold-off", 0, &args->hold_off, 0, TN_TTL_MAX, "0s",
+                    "least time between a lost term and the next"),
         TN_U64("processes", 0, &args->processes, 1, COUNT_MAX, "COUNT", "1",
                "processes that use the store"),
         TN_U64("leases", 0, &args->leases, 1, COUNT_MAX, "COUNT", "1", "leases per process"),
+        TN_U64("hosts", 0, &args->hosts, 1, COUNT_MAX, "COUNT", "none",
+               "hosts that they are on, with an agent each"),
+        TN_STRING("store", 's', &args->url, "URL", "none", "an engine's own delays; not asked"),
         TN_FLAG("json", 0, &args->json, "print one JSON object on one line"),
     };
     struct tn_command command = { .verb = "plan",
@@ -149,10 +164,35 @@ double tn_plan_load(uint64_t sessions, tenure_ns renew_every)
     return (double)sessions * 1e9 / (double)renew_every;
 }
 
+double tn_plan_agents_load(const struct tn_plan_report *report)
+{
+    struct tn_plan agent;
+
+    tn_plan_init(&agent, TN_AGENT_TTL);
+    return tn_plan_load(report->hosts, agent.renew_every);
+}
+
 const char *tn_plan_load_text(char *buf, double load)
 {
     (void)snprintf(buf, TN_LOAD_TEXT, load < 100 ? "%.3f/s" : "%.0f/s", load);
     return buf;
+}
+
+/* The engine's own numbers; nothing is asked of a server. Returns -1 to go on. */
+static int add_engine(struct tn_plan_report *report, const char *url)
+{
+    char text[TN_CLI_LINE_MAX];
+    const char *rest;
+    struct tn_text error;
+
+    if (url == NULL)
+        return -1;
+    tn_text_init(&error, text, sizeof text);
+    int rc = tn_store_find(url, &report->engine, &rest, &error);
+    if (rc < 0)
+        return tn_cli_store_fail("plan", rc, text);
+    tn_cli_plan_store(&report->plan, report->engine);
+    return -1;
 }
 
 int tn_cli_plan(int argc, char **argv)
@@ -171,8 +211,13 @@ int tn_cli_plan(int argc, char **argv)
             tn_plan_turn(&report.plan, knob,
                          knob == TN_KNOB_RHO ? (int64_t)args.rho_ppm : args.spans[knob]);
     }
+    report.plan.hold_off = args.hold_off;
+    status = add_engine(&report, args.url);
+    if (status >= 0)
+        return status;
     report.processes = args.processes;
     report.leases = args.leases;
+    report.hosts = args.hosts;
     report.verdict = tn_plan_judge(&report.plan, &report.answer);
     if (report.verdict != TN_PLAN_SAFE)
         find_changes(&report);

@@ -5,6 +5,7 @@
 #include "base/duration.h"
 #include "cli/cli.h"
 #include "core/plan.h"
+#include "runtime/store.h"
 
 /* One change that makes an unsafe plan safe, ready to be typed. */
 struct tn_plan_change {
@@ -20,7 +21,9 @@ struct tn_plan_report {
     struct tn_plan_answer answer;
     enum tn_plan_verdict verdict;
     uint64_t processes;
-    uint64_t leases; /* Of each process. */
+    uint64_t leases;                   /* Of each process. */
+    uint64_t hosts;                    /* Each with an agent; 0: without. */
+    const struct tn_store_ops *engine; /* NULL: none was named. */
 
     /* Best first: choices before claims, then the smaller change. */
     struct tn_plan_change changes[TN_KNOB_COUNT];
@@ -36,6 +39,9 @@ double tn_plan_load(uint64_t sessions, tenure_ns renew_every);
 /* "0.200/s", "20000/s": decimals where they matter. @buf holds TN_LOAD_TEXT bytes. */
 enum { TN_LOAD_TEXT = 48 };
 const char *tn_plan_load_text(char *buf, double load);
+
+/* The same with an agent of the default TTL on each host. */
+double tn_plan_agents_load(const struct tn_plan_report *report);
 
 void tn_plan_print_text(const struct tn_plan_report *report);
 void tn_plan_print_json(const struct tn_plan_report *report);

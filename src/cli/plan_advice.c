@@ -123,6 +123,13 @@ void tn_plan_print_advice(const struct tn_plan_report *report)
                tn_plan_load_text(text[0], shared), tn_plan_load_text(text[1], unshared));
     else
         printf("  - share one session per process: more leases then cost no more renewals\n");
+    if (report->hosts > 0)
+        printf("  - run an agent on each host (tenured --upstream): %s instead of %s\n",
+               tn_plan_load_text(text[0], tn_plan_agents_load(report)),
+               tn_plan_load_text(text[1], shared));
+    else
+        printf("  - run an agent on each host (tenured --upstream): one session a host; --hosts "
+               "counts it\n");
     if (shared >= LOAD_EASY)
         advise_ttl(report);
     if (shared >= LOAD_EASY || report->processes >= SESSIONS_EASY)

@@ -23,6 +23,9 @@ static void print_inputs(const struct tn_plan *plan)
     print_span("kill_bound", plan->kill_bound);
     print_span("poll_every", plan->poll_every);
     print_span("fence_raise", plan->fence_raise);
+    print_span("late", tn_plan_late(plan));
+    print_span("hold_off", plan->hold_off);
+    print_span("asked", tn_plan_asked(plan));
     printf("\"rho_ppm\":%" PRIu32 ",\"jitter_ppm\":%" PRIu32 ",", plan->rho_holder_ppm,
            plan->jitter_ppm);
 }
@@ -62,7 +65,11 @@ void tn_plan_print_json(const struct tn_plan_report *report)
     print_inputs(&report->plan);
     print_answer(&report->answer);
     printf("\"processes\":%" PRIu64 ",\"leases\":%" PRIu64 ",", report->processes, report->leases);
-    printf("\"load_shared_per_s\":%.3f,\"load_unshared_per_s\":%.3f}\n",
+    printf("\"load_shared_per_s\":%.3f,\"load_unshared_per_s\":%.3f",
            tn_plan_load(report->processes, renew_every),
            tn_plan_load(report->processes * report->leases, renew_every));
+    if (report->hosts > 0)
+        printf(",\"hosts\":%" PRIu64 ",\"load_agents_per_s\":%.3f", report->hosts,
+               tn_plan_agents_load(report));
+    puts("}");
 }

@@ -66,6 +66,11 @@ static void print_numbers(const struct tn_plan_report *report)
                    show(span[0], plan->grace), show(span[1], plan->kill_bound));
     print_span("time to stop", plan->grace + plan->kill_bound, text);
     print_span("tolerated pause", plan->pause, "a stop of the process that costs no term");
+    if (plan->hold_off > 0) {
+        (void)snprintf(text, sizeof text, "between a lost term and the next; the store's TTL is %s",
+                       show(span[0], tn_plan_asked(plan)));
+        print_span("hold-off", plan->hold_off, text);
+    }
 }
 
 /* The cell of an instant between 0 and the TTL; the last cell is the TTL itself. */
@@ -192,11 +197,31 @@ static void print_promises(const struct tn_plan_report *report)
                    show(span[0], answer->expiry_real), show(span[1], answer->poll_real),
                    show(span[2], 2 * plan->rtt), show(span[3], plan->fence_raise));
     print_span("failover after a crash", answer->failover_crash_real, text);
+    if (tn_plan_late(plan) > 0) {
+        (void)snprintf(text, sizeof text, "%s: the TTL, and %s in which the store may still wait",
+                       report->engine->scheme, show(span[0], tn_plan_late(plan)));
+        print_row("", "", text);
+    }
     (void)snprintf(text, sizeof text, "stop %s + 3 RTT %s + fence %s",
                    show(span[0], answer->stop_real), show(span[1], 3 * plan->rtt),
                    show(span[2], plan->fence_raise));
     print_span("           or a resign", answer->failover_resign, text);
     print_row("", "", "P7; at most, in real time, if every clock involved is slow by rho");
+}
+
+/* What a candidate asks while it waits. The jitter is even: three quarters of the longest. */
+static void print_reads(const struct tn_store_ops *engine, uint64_t leases)
+{
+    char load[TN_LOAD_TEXT], text[96], span[2][TN_DURATION_TEXT];
+
+    if (engine->poll_every == 0) {
+        print_row("one that waits", "0/s", "reads: the store tells it of changes");
+        return;
+    }
+    (void)snprintf(text, sizeof text, "reads: leases / (%s to %s)",
+                   show(span[0], engine->poll_every / 2), show(span[1], engine->poll_every));
+    tn_plan_load_text(load, tn_plan_load(leases, engine->poll_every / 4 * 3));
+    print_row("one that waits", load, text);
 }
 
 static void print_load(const struct tn_plan_report *report)
@@ -212,6 +237,12 @@ static void print_load(const struct tn_plan_report *report)
     print_row("one session a process", load, "renewals: processes / R");
     tn_plan_load_text(load, tn_plan_load(all, renew_every));
     print_row("one session a lease", load, "renewals: processes * leases / R");
+    if (report->hosts > 0) {
+        tn_plan_load_text(load, tn_plan_agents_load(report));
+        print_row("one agent a host", load, "renewals: hosts / 10s, with tenured --upstream");
+    }
+    if (report->engine != NULL)
+        print_reads(report->engine, report->leases);
 }
 
 static void print_changes(const struct tn_plan_report *report)

@@ -7,6 +7,7 @@
  *   WAITING --won--> RUNNING --tree reaped--> DONE, or (the term was lost) WAITING again
  *   |                +-- success, --hold --> HOLDING -- time is up, signal, lost --> DONE
  *   +-- another leads, --skip-if-held --> DONE
+ *   +-- won, but it ran within --every --> DONE
  *
  * Happy path: campaign, win, run; the command ends, the tree is reaped, the lease is released, and
  * we exit as the command did. What can fail: the term is lost - the guardian stops the tree in
@@ -27,8 +28,11 @@
 #include "base/time.h"
 #include "cli/cron.h"
 #include "cli/events.h"
+#include "cli/every.h"
+#include "cli/service.h"
 #include "cli/sidecar.h"
-#include "lib/private.h"
+#include "lib/agent.h"
+#include "lib/command.h"
 #include "receivers/spec.h"
 #include "runner/guardian.h"
 
@@ -60,6 +64,12 @@ static const char after[] =
     "  tenure run --skip-if-held --hold 10m --quiet nightly -- ./report.sh     for cron, see "
     "below\n"
     "  tenure run --skip-if-held --conflict-exit 75 nightly -- ./report.sh\n"
+    "  tenure run --notify --linger 5s web -- ./serve   a unit of systemd, see tenure(1)\n"
+    "  tenure run --every 23h --quiet nightly -- ./report.sh     once a day, whichever host\n"
+    "  tenure run --slots 3 workers -- ./work    three of them run at the same time\n"
+    "  tenure run --priority 5 --yield db -- ./primary   and a host with --priority 9 leads when "
+    "it "
+    "can\n"
     "\n"
     "The same line in the crontabs of several hosts runs the command once: with --skip-if-held a "
     "run\n"
@@ -67,7 +77,20 @@ static const char after[] =
     "loses\n"
     "its own. --hold keeps the lease after a success, so that a host that is late finds it held. "
     "A\n"
-    "signal ends the hold.\n"
+    "signal ends the hold. With --every the store remembers the last success: a run within that "
+    "time,\n"
+    "on any host, ends with status 0, or --conflict-exit. A run that failed does not count.\n"
+    "\n"
+    "With --slots up to that many candidates lead at the same time, each with a token of its own "
+    "and\n"
+    "TENURE_SLOT, the number of its slot. All candidates give the same number.\n"
+    "\n"
+    "With --priority, 1 to 9, the highest of those who wait leads first; candidates without one "
+    "take no\n"
+    "part. With --yield a leader hands over, as for 'tenure handover', when a higher one waits.\n"
+    "With --hold-off nobody leads for that long after the deadline of a term that was lost, not "
+    "given\n"
+    "back: time for what is under way to arrive, where the receiver has no fence.\n"
     "\n"
     "Exit status: the command's own; 64 bad usage, 69 store unavailable, 75 not acquired within\n"
     "--wait, 77 not permitted, 79 leadership lost (--once), 126 not executable, 127 not found.\n";
@@ -84,21 +107,24 @@ struct run {
     const char *http_address;
     struct tn_sidecar sidecar;
     struct tn_cron cron;
+    struct tn_every every;
+    struct tn_service service;
     bool quiet;
     bool once;
-    bool won;     /* Leads, and the command is to be started. */
-    bool holds;   /* Between WON and LOST. */
-    bool lost;    /* The term of the running command is over. */
-    bool cut;     /* The command was stopped, and neither it nor we were asked to. */
-    bool told;    /* That this term is lost, and why. */
-    bool warned;  /* That there is no fence. */
-    bool loose;   /* That there is no containment was told. */
-    bool service; /* There is no terminal. */
-    bool barred;  /* That the fence does not go up was told. */
-    bool led;     /* Once, so that the fence is right in itself. */
-    bool taken;   /* By another, as heard last. */
-    bool leaving; /* No further campaign: the exit status is known, or follows from the command. */
-    int status;   /* -1: not known yet. */
+    bool won;      /* Leads, and the command is to be started. */
+    bool holds;    /* Between WON and LOST. */
+    bool lost;     /* The term of the running command is over. */
+    bool asked;    /* An operator asked for the end of this term. */
+    bool cut;      /* The command was stopped, and neither it nor we were asked to. */
+    bool told;     /* That this term is lost, and why. */
+    bool warned;   /* That there is no fence. */
+    bool loose;    /* That there is no containment was told. */
+    bool detached; /* There is no terminal. */
+    bool barred;   /* That the fence does not go up was told. */
+    bool led;      /* Once, so that the fence is right in itself. */
+    bool taken;    /* By another, as heard last. */
+    bool leaving;  /* No further campaign: the exit status is known, or follows from the command. */
+    int status;    /* -1: not known yet. */
     uint64_t token;
     tenure_ns deadline; /* The last one told to the guardian. */
 };
@@ -149,6 +175,27 @@ static void hear_lost(struct run *run, const struct tenure_event *event)
         leave(run, TN_EXIT_OK);
 }
 
+/* An operator asks: the command is stopped as by SIGTERM, the lease renewed meanwhile, and given
+ * back when nothing of the tree is left. */
+static void hear_stop(struct run *run, const struct tenure_event *event)
+{
+    run->won = false;
+    run->asked = true;
+    if (strcmp(event->detail, "yield") == 0)
+        (void)tn_cli_fail(0, "run", "%s: stepping down for a higher priority (token %" PRIu64 ")",
+                          run->name, event->token);
+    else
+        (void)tn_cli_fail(0, "run",
+                          "%s: stepping down, as an operator asked: %s (token %" PRIu64 ")",
+                          run->name, event->detail, event->token);
+    if (tn_cron_holds_on(&run->cron))
+        leave(run, TN_EXIT_OK);
+    else if (run->guardian != NULL)
+        tn_guardian_stop(run->guardian);
+    else
+        (void)tenure_drained(run->election);
+}
+
 /* The exit status for a fence that asking again does not mend. */
 static int fail_fence(int code, const char *why)
 {
@@ -187,16 +234,18 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     struct run *run = arg;
 
     (void)election;
-    run->campaign.answered = true;
+    tn_campaign_hear(&run->campaign, event);
     tn_sidecar_hear(&run->sidecar, event);
     if (event->kind == TENURE_WON) {
         run->won = run->holds = true;
         run->campaign.regressed = false;
-        run->lost = run->told = run->barred = false;
+        run->lost = run->told = run->barred = run->asked = false;
         run->led = true;
         run->token = event->token;
     } else if (event->kind == TENURE_LOST) {
         hear_lost(run, event);
+    } else if (event->kind == TENURE_STOP) {
+        hear_stop(run, event);
     } else if (event->kind == TENURE_REFUSED) {
         hear_refused(run, event);
     } else if (event->kind == TENURE_HEALTH) {
@@ -218,8 +267,9 @@ static void leave(struct run *run, int status)
 static void start_command(struct run *run)
 {
     char name[sizeof "TENURE_NAME=" + TN_NAME_MAX], id[sizeof "TENURE_ID=" + TN_LABEL_MAX];
-    char token[64];
-    const char *const env[] = { name, id, token, NULL };
+    char token[64], slot[64];
+    uint32_t number = tenure_slot(run->election);
+    const char *const env[] = { name, id, token, number > 0 ? slot : NULL, NULL };
     struct tn_guardian_options options = {
         .argv = run->argv,
         .env = env,
@@ -236,6 +286,7 @@ static void start_command(struct run *run)
     (void)snprintf(name, sizeof name, "TENURE_NAME=%s", run->name);
     (void)snprintf(id, sizeof id, "TENURE_ID=%s", run->campaign.label);
     (void)snprintf(token, sizeof token, "TENURE_TOKEN=%" PRIu64, run->token);
+    (void)snprintf(slot, sizeof slot, "TENURE_SLOT=%" PRIu32, number);
     if (tn_lib_binding(run->campaign.tenure, &binding))
         options.binding = &binding;
     int rc = tn_guardian_start(&options, &run->guardian);
@@ -260,26 +311,32 @@ static void exec_failed(struct run *run, int error)
     (void)tn_cli_fail(126, "run", "%s cannot be run: %s", buf, strerror(error));
 }
 
+/* The store is told while the term lasts, so that the next leader knows. True: hold on. */
+static bool succeed(struct run *run)
+{
+    tn_every_note(&run->every, run->election, run->cron.started);
+    return tn_cron_hold_on(&run->cron);
+}
+
 /* Nothing of the tree is left. A term that was lost may be followed by another; otherwise the
  * command ended, or was told to, and so do we, perhaps after a hold. */
 static void tree_reaped(struct run *run)
 {
     int status = tn_guardian_status(run->guardian);
-    bool over = run->lost || run->cut;
+    bool over = run->lost || run->cut || run->asked;
 
     tn_guardian_free(run->guardian);
     run->guardian = NULL;
     if (over && run->once)
         leave(run, TN_EXIT_LOST);
-    else if (!over && status == 0 && run->holds && !run->leaving && tn_cron_hold_on(&run->cron))
+    else if (!over && status == 0 && run->holds && !run->leaving && succeed(run))
         run->status = status; /* Also when a signal or a loss ends the hold. */
     else if (!over)
         leave(run, status >= 0 ? status : TN_EXIT_LOST);
     if (over && !run->leaving)
         (void)tenure_drained(run->election);
     tell_outage(run);
-    run->lost = false;
-    run->cut = false;
+    run->lost = run->cut = run->asked = false;
 }
 
 /* Why the guardian ended the term of its own accord; NULL: it did not. */
@@ -357,7 +414,7 @@ static void hear_guardian(struct run *run)
  * deadline, would look like the wish that we end too. */
 static bool is_orphans_hangup(const struct run *run, const struct signalfd_siginfo *info)
 {
-    return run->service && info->ssi_signo == SIGHUP && info->ssi_code == SI_KERNEL;
+    return run->detached && info->ssi_signo == SIGHUP && info->ssi_code == SI_KERNEL;
 }
 
 /* SIGTERM and SIGHUP end the term; others go to the command as if it had been run directly. What
@@ -406,12 +463,26 @@ static tenure_ns least(tenure_ns a, tenure_ns b)
     return a < b ? a : b;
 }
 
+/* Whether the command is to run. What is not known now is asked again with the next renewal. */
+static bool is_due(struct run *run)
+{
+    int status = TN_EXIT_OK;
+
+    if (run->every.period == 0)
+        return true;
+    enum tn_every_answer answer = tn_every_ask(&run->every, &status);
+    if (answer == TN_EVERY_DONE)
+        leave(run, tn_cron_skip_status(&run->cron));
+    else if (answer == TN_EVERY_FAILED)
+        leave(run, status);
+    return answer == TN_EVERY_DUE;
+}
+
 static void keep_guardian_informed(struct run *run)
 {
-    tenure_ns deadline = tenure_deadline(run->election);
-
-    if (run->won && !run->leaving && run->guardian == NULL)
+    if (run->won && !run->leaving && run->guardian == NULL && is_due(run))
         start_command(run);
+    tenure_ns deadline = tenure_deadline(run->election);
     if (run->guardian == NULL || run->lost || deadline <= run->deadline)
         return;
     /* Not told, it acts by the deadline it knows, and is told again next time. */
@@ -427,17 +498,36 @@ static void answer_http(struct run *run)
     tn_sidecar_run(&run->sidecar);
 }
 
+static void tell_service(struct run *run)
+{
+    bool ready = run->campaign.answered && tenure_health(run->campaign.tenure, NULL) == 0;
+    const char *leader = run->sidecar.leader;
+
+    tn_service_beat(&run->service);
+    if (run->leaving)
+        tn_service_stop(&run->service);
+    else if (tn_cron_holds_on(&run->cron))
+        tn_service_tell(&run->service, ready, "done, holding %s", run->name);
+    else if (run->holds)
+        tn_service_tell(&run->service, ready, "leading %s, token %" PRIu64, run->name, run->token);
+    else
+        tn_service_tell(&run->service, ready, "waiting for %s%s%s", run->name,
+                        leader[0] != '\0' ? ", led by " : "", leader);
+}
+
 static int loop(struct run *run)
 {
     while (!run->leaving || run->guardian != NULL) {
         int fds[] = { run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1,
                       tn_http_fd(run->sidecar.http) };
         tenure_ns at = least(tn_http_wake_at(run->sidecar.http), run->cron.hold_until);
+        at = least(at, run->service.beat_at);
         tn_campaign_poll(&run->campaign, fds, 2, least(at, give_up_at(run)));
         answer_http(run);
         hear_signals(run);
         hear_guardian(run);
         keep_guardian_informed(run);
+        tell_service(run);
         if (tn_boottime() >= give_up_at(run))
             leave(run, not_acquired(run));
         if (tn_boottime() >= run->cron.hold_until)
@@ -477,6 +567,9 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
                     "from SIGTERM to SIGKILL"),
         TN_FLAG("once", 0, &run->once, "exit when the term is lost, instead of waiting"),
         TN_CRON_OPTIONS(&run->cron),
+        TN_DURATION("every", 0, &run->every.period, TN_TTL_MIN, TN_CLI_WAIT_MAX, NULL,
+                    "exit at once if it succeeded within this time, on any host"),
+        TN_SERVICE_OPTIONS(&run->service),
         TN_FLAG("quiet", 0, &run->quiet, "no warnings: only what ends the run is told"),
         TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
                   "raise this fence to the token before the command starts; or none"),
@@ -516,6 +609,18 @@ static int read_fence(struct run *run)
     tn_text_init(&text, buf, sizeof buf);
     int rc = has_fence(run) ? tn_fence_spec_check(run->fence, &text) : 0;
     return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "%s: %s", origin, buf) : -1;
+}
+
+static int check_words(struct run *run, const struct tn_campaign_words *words)
+{
+    const char *beside = has_fence(run)            ? "--fence"
+                         : run->every.period > 0   ? "--every"
+                         : run->service.linger > 0 ? "--linger"
+                                                   : NULL;
+    int status = tn_cli_check_no_slot("run", run->name);
+
+    run->warned = run->warned || words->slots > 1; /* A fence admits the highest token only. */
+    return status < 0 ? tn_campaign_check("run", run->name, words, beside) : status;
 }
 
 /* Before the first grant, so that a fence that is misspelt costs no token. One that is away is left
@@ -565,11 +670,10 @@ static bool has_terminal(void)
     return fd >= 0;
 }
 
-static int start_campaign(struct run *run)
+static int start_campaign(struct run *run, const struct tn_campaign_words *words)
 {
     const char *const fences[] = { has_fence(run) ? run->fence : NULL, NULL };
-    struct tenure_campaign campaign = {
-        .size = sizeof campaign,
+    struct tenure_campaign options = {
         .callback = hear,
         .arg = run,
         /* The guardian sees to it that the work ends in time. */
@@ -577,27 +681,32 @@ static int start_campaign(struct run *run)
         .fences = fences,
     };
 
-    int rc = tenure_campaign(run->campaign.tenure, run->name, &campaign, &run->election);
+    int status = tn_campaign_start(&run->campaign, words, &options, &run->election);
     run->sidecar.election = run->election;
-    return rc < 0 ? tn_cli_store_fail("run", rc, "") : -1;
+    return status;
 }
 
 int tn_cli_run(int argc, char **argv)
 {
-    struct run run = { .status = -1, .cron = TN_CRON_WORDS };
+    struct run run = { .status = -1, .cron = TN_CRON_WORDS, .service = TN_SERVICE_WORDS };
     struct tn_campaign_words words = TN_CAMPAIGN_WORDS;
 
     int status = read_arguments(&run, &words, argc, argv);
     if (status < 0)
-        status = tn_cron_check(&run.cron, &words);
+        status = tn_every_check(&run.every, run.name, words.url);
+    if (status < 0)
+        status = tn_cron_check(&run.cron, &words, run.every.period > 0);
     run.once = run.once || run.cron.skip; /* The next attempt is cron's. */
     if (run.quiet)
         tn_cli_be_quiet();
     if (status < 0)
         status = read_fence(&run);
     if (status < 0)
+        status = check_words(&run, &words);
+    if (status < 0)
         status = read_contain(&run);
-    run.service = !has_terminal();
+    run.detached = !has_terminal();
+    tn_service_open(&run.service);
     if (status < 0)
         status = tn_cli_lines_open("run", false);
     if (status < 0)
@@ -606,15 +715,22 @@ int tn_cli_run(int argc, char **argv)
         return status;
     words.flags = TN_LIB_SHARED;
     status = tn_campaign_open(&run.campaign, "run", run.name, &words);
+    run.every.label = run.campaign.label;
     if (status < 0)
         status = tn_campaign_signals(&run.campaign, true);
     if (status < 0)
         status = probe_fence(&run);
     if (status < 0)
-        status = start_campaign(&run);
+        status = start_campaign(&run, &words);
     if (status < 0)
         status = loop(&run);
     tn_sidecar_close(&run.sidecar);
+    tn_every_close(&run.every);
+    tn_service_stop(&run.service);
     /* A term that was lost is not ours to give back: that is tried, and changes no status. */
-    return tn_campaign_close(&run.campaign, run.holds && status != TN_EXIT_LOST, status);
+    bool held = run.holds && status != TN_EXIT_LOST;
+    status = tn_campaign_close(&run.campaign, held, status);
+    if (held)
+        tn_service_linger(&run.service, words.url, run.name, run.token);
+    return status;
 }

@@ -16,7 +16,7 @@
 #include "cli/campaign.h"
 #include "cli/http.h"
 
-enum { TN_SIDECAR_BUCKETS = 12, TN_SIDECAR_REASONS = TENURE_REASON_CLOSED + 1 };
+enum { TN_SIDECAR_BUCKETS = 12, TN_SIDECAR_REASONS = TENURE_REASON_ASKED + 1 };
 
 struct tn_sidecar {
     struct tn_http *http; /* NULL: nobody asked for pages. */

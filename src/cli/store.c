@@ -5,15 +5,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/duration.h"
 #include "base/time.h"
+#include "cli/asked.h"
 #include "runtime/entry.h"
+#include "runtime/note_name.h"
 
 /* A lease as JSON: name and label, each byte of them escaped, and the rest. */
-enum { LINE = 4096 };
+enum { LINE = 6144 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
@@ -31,6 +34,17 @@ int tn_cli_check_name(const char *verb, const char *name)
     return tn_cli_fail(TN_EXIT_USAGE, verb, "%s", buf);
 }
 
+int tn_cli_check_free_name(const char *verb, const char *name)
+{
+    int status = tn_cli_check_name(verb, name);
+
+    if (status < 0 && tn_name_is_reserved(name))
+        status = tn_cli_fail(TN_EXIT_USAGE, verb,
+                             "names below " TN_NOTE_PREFIX
+                             " are reserved for operators; see 'tenure handover --help'");
+    return status;
+}
+
 int tn_cli_name(const struct tn_command *command, const char **ret_name)
 {
     if (command->rest_count == 0)
@@ -38,7 +52,20 @@ int tn_cli_name(const struct tn_command *command, const char **ret_name)
                            "the name of the lease is missing, as in 'tenure %s nightly-report'",
                            command->verb);
     *ret_name = command->rest[0];
-    return tn_cli_check_name(command->verb, *ret_name);
+    return tn_cli_check_free_name(command->verb, *ret_name);
+}
+
+int tn_cli_check_no_slot(const char *verb, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+
+    if (!tn_name_is_slot(name))
+        return -1;
+    return tn_cli_fail(
+        TN_EXIT_USAGE, verb,
+        "%s is a slot of a semaphore; campaign for all of its slots, as in 'tenure run "
+        "--slots 3 %.*s -- ./work'",
+        name, (int)(slash - name), name);
 }
 
 static int digit(char c)
@@ -95,72 +122,113 @@ const char *tn_cli_state(const struct tn_store_record *record)
     return record->revoked ? "revoked" : "held";
 }
 
-static void add_json(struct tn_text *text, const char *name, const struct tn_store_record *lease)
+/* How long ago the holder was heard; negative: the store does not tell. */
+static tenure_ns renewed_ago(const struct tn_cli_store *store, const struct tn_store_record *record)
 {
+    if (!record->held || store->ops->look == NULL || record->ttl <= 0 || record->remaining < 0 ||
+        record->remaining > record->ttl)
+        return -1;
+    return record->ttl - record->remaining;
+}
+
+static void add_json(struct tn_text *text, const struct tn_shown *shown)
+{
+    const struct tn_store_lease *lease = shown->lease;
+    const struct tn_store_record *record = &lease->record;
+    tenure_ns ago = renewed_ago(shown->store, record);
+
     tn_text_add(text, "{\"name\":");
-    tn_json_string(text, name, strlen(name));
-    tn_text_addf(text, ",\"state\":\"%s\",\"holder\":", lease->held ? "held" : "free");
-    if (lease->held)
-        tn_json_string(text, lease->label, lease->label_len);
+    tn_json_string(text, lease->name, strlen(lease->name));
+    tn_text_addf(text, ",\"state\":\"%s\",\"holder\":", record->held ? "held" : "free");
+    if (record->held)
+        tn_json_string(text, record->label, record->label_len);
     else
         tn_text_add(text, "null");
-    tn_text_addf(text,
-                 ",\"token\":%" PRIu64 ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64 "%s}",
-                 lease->token, lease->ttl / TN_MS(1), lease->remaining / TN_MS(1),
-                 lease->revoked ? ",\"revoked\":true" : "");
+    tn_text_addf(text, ",\"token\":%" PRIu64 ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64,
+                 record->token, record->ttl / TN_MS(1), record->remaining / TN_MS(1));
+    if (shown->asked.kind != TN_NOTE_NONE)
+        tn_text_addf(text, ",\"asked\":\"%s\"", tn_asked_word(shown->asked.kind));
+    if (shown->asked.to != NULL) {
+        tn_text_add(text, ",\"asked_to\":");
+        tn_json_string(text, shown->asked.to, strlen(shown->asked.to));
+    }
+    if (lease->since > 0)
+        tn_text_addf(text, ",\"since_ms\":%" PRId64, lease->since);
+    if (ago >= 0)
+        tn_text_addf(text, ",\"renewed_ago_ms\":%" PRId64, ago / TN_MS(1));
+    if (lease->counted && (record->held || lease->waiting > 0))
+        tn_text_addf(text, ",\"waiting\":%" PRIu32, lease->waiting);
+    tn_text_add(text, record->revoked ? ",\"revoked\":true}" : "}");
 }
 
-static void add_text(struct tn_text *text, const char *name, const struct tn_store_record *lease)
+static void add_asked(struct tn_text *text, const struct tn_asked *asked)
 {
-    char remaining[TN_DURATION_TEXT];
-    char ttl[TN_DURATION_TEXT];
+    if (asked->kind == TN_NOTE_HANDOVER)
+        tn_text_add(text, ", asked to hand over");
+    if (asked->to != NULL) {
+        tn_text_add(text, " to ");
+        tn_text_escape(text, asked->to, strlen(asked->to));
+    }
+    if (asked->kind == TN_NOTE_STAND_DOWN)
+        tn_text_add(text, ", stands down");
+    if (asked->kind == TN_NOTE_DRAIN)
+        tn_text_add(text, ", its node is drained");
+}
 
-    tn_text_addf(text, "%s: ", name);
-    if (!lease->held && lease->token == 0) {
+static void add_text(struct tn_text *text, const struct tn_shown *shown)
+{
+    const struct tn_store_record *record = &shown->lease->record;
+    tenure_ns ago = renewed_ago(shown->store, record);
+    char remaining[TN_DURATION_TEXT], ttl[TN_DURATION_TEXT], since[TN_INSTANT_TEXT];
+
+    tn_text_addf(text, "%s: ", shown->lease->name);
+    if (!record->held && record->token == 0) {
         tn_text_add(text, "free, never held");
-    } else if (!lease->held) {
-        tn_text_addf(text, "free, last token %" PRIu64, lease->token);
+    } else if (!record->held) {
+        tn_text_addf(text, "free, last token %" PRIu64, record->token);
     } else {
         tn_text_add(text, "held by ");
-        tn_text_escape(text, lease->label, lease->label_len);
-        tn_text_addf(text, ", token %" PRIu64, lease->token);
-        if (lease->ttl > 0) /* Not every store tells it to others. */
-            tn_text_addf(text, ", %s left of %s", tn_cli_duration(remaining, lease->remaining),
-                         tn_cli_duration(ttl, lease->ttl));
-        if (lease->revoked)
+        tn_text_escape(text, record->label, record->label_len);
+        tn_text_addf(text, ", token %" PRIu64, record->token);
+        if (record->ttl > 0) /* Not every store tells it to others. */
+            tn_text_addf(text, ", %s left of %s", tn_cli_span(remaining, record->remaining),
+                         record->ttl % TN_SEC(1) == 0 ? tn_cli_duration(ttl, record->ttl)
+                                                      : tn_cli_span(ttl, record->ttl));
+        if (shown->lease->since > 0)
+            tn_text_addf(text, ", since %s", tn_cli_instant(since, shown->lease->since));
+        if (ago >= 0)
+            tn_text_addf(text, ", renewed %s ago", tn_cli_span(ttl, ago));
+        if (record->revoked)
             tn_text_add(text, ", revoked");
     }
+    add_asked(text, &shown->asked);
+    if (shown->lease->counted && shown->lease->waiting > 0)
+        tn_text_addf(text, ", %" PRIu32 " waiting", shown->lease->waiting);
 }
 
-void tn_cli_lease_print(const char *name, const struct tn_store_record *record, bool json)
+void tn_cli_lease_print(const struct tn_shown *shown, bool json)
 {
     char line[LINE];
     struct tn_text text;
 
     tn_text_init(&text, line, sizeof line);
     if (json)
-        add_json(&text, name, record);
+        add_json(&text, shown);
     else
-        add_text(&text, name, record);
+        add_text(&text, shown);
     TN_ASSERT(!tn_text_truncated(&text));
     printf("%s\n", line);
 }
 
-int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json)
+const char *tn_cli_instant(char buf[TN_INSTANT_TEXT], int64_t ms)
 {
-    struct tn_store_lease *leases = NULL;
-    size_t count = 0;
-    char buf[TN_CLI_LINE_MAX];
-    struct tn_text error;
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm parts;
 
-    tn_text_init(&error, buf, sizeof buf);
-    int rc = tn_cli_list_ask(store, prefix, &leases, &count, &error);
-    if (rc < 0)
-        return tn_cli_store_fail(store->verb, rc, buf);
-    for (size_t i = 0; i < count; i++)
-        tn_cli_lease_print(leases[i].name, &leases[i].record, json);
-    free(leases);
-    return -1;
+    if (ms <= 0 || localtime_r(&seconds, &parts) == NULL ||
+        strftime(buf, TN_INSTANT_TEXT, "%Y-%m-%d %H:%M:%S", &parts) == 0)
+        (void)snprintf(buf, TN_INSTANT_TEXT, "-");
+    return buf;
 }
 
 int tn_cli_check_scripts(struct tn_cli_store *store)
@@ -182,6 +250,13 @@ int tn_cli_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1])
     if (tn_entry_label(id, buf, &error) == 0)
         return -1;
     return tn_cli_fail(TN_EXIT_USAGE, verb, "--id: %s", reason);
+}
+
+void tn_cli_plan_store(struct tn_plan *plan, const struct tn_store_ops *ops)
+{
+    plan->slack = ops->slack;
+    plan->slop_ttls = ops->slop_ttls;
+    plan->delay_most = ops->delay_most;
 }
 
 int tn_cli_check_plan(const char *verb, const struct tn_plan *plan)

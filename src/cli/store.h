@@ -47,9 +47,18 @@ int tn_cli_ask(struct tn_cli_store *store, const struct tn_op *op, struct tn_sto
 /* The store has told that the term of @token was taken away. */
 bool tn_cli_is_revoked(const struct tn_cli_store *store, uint64_t token);
 
-/* All names that begin with @prefix; the array is the caller's to free. Returns 0 or the error. */
+/* All names that begin with @prefix; the array is the caller's to free. Operators' notes are left
+ * out unless the prefix is theirs. Returns 0 or the error. */
 int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
                     struct tn_store_lease **ret_leases, size_t *ret_count, struct tn_text *reterr);
+
+/* What the store tells of the term in @lease beside its record; without an answer, nothing. */
+void tn_cli_look(struct tn_cli_store *store, struct tn_store_lease *lease);
+
+/* The terms of @name that the store has on record, as JSON, for the caller to free. Returns 0 or
+ * the error, told in @reterr: UNSUPPORTED where the store keeps none. NULL: there is no store. */
+int tn_cli_history_ask(struct tn_cli_store *store, const char *name, char **ret_json,
+                       struct tn_text *reterr);
 
 /* Let the server say its version, where the store asks for it only then. Returns 0, or the store's
  * error, and why is in @ret_why; else it is empty. */
@@ -70,6 +79,12 @@ void tn_cli_catch_signals(struct tn_cli_store *store);
 int tn_cli_caught(const struct tn_cli_store *store);
 /* Let changes of @name be news. Returns 0 or an error code. */
 int tn_cli_watch_name(struct tn_cli_store *store, const char *name);
+/* From here on changes of watched names are also told to @hear, from within tn_cli_ask and
+ * tn_cli_pause. */
+void tn_cli_hear_changes(struct tn_cli_store *store,
+                         void (*hear)(void *arg, const char *name,
+                                      const struct tn_store_record *record),
+                         void *arg);
 
 /* Refuse a store in which a lease cannot outlive the process that takes it. */
 int tn_cli_check_scripts(struct tn_cli_store *store);
@@ -77,14 +92,21 @@ int tn_cli_check_scripts(struct tn_cli_store *store);
 /* --- store.c: words and answers --------------------------------------------------------------- */
 
 int tn_cli_check_name(const char *verb, const char *name);
+/* The same, and it is not reserved for operators' notes (core/note.h). */
+int tn_cli_check_free_name(const char *verb, const char *name);
 /* The one word that must be a name. */
 int tn_cli_name(const struct tn_command *command, const char **ret_name);
+
+/* It is not a slot of a semaphore: operators may name one, candidates do not. */
+int tn_cli_check_no_slot(const char *verb, const char *name);
 
 /* The label of who asks: @id, else "host-pid". */
 int tn_cli_label(const char *verb, const char *id, char buf[TN_LABEL_MAX + 1]);
 
 /* Refuse numbers that break P1 or P8, with the arithmetic. */
 int tn_cli_check_plan(const char *verb, const struct tn_plan *plan);
+/* What the engine adds to the numbers: how early and how late it lets go of a silent session. */
+void tn_cli_plan_store(struct tn_plan *plan, const struct tn_store_ops *ops);
 
 /* From @text, else from TENURE_SECRET, into @op. */
 int tn_cli_secret(const char *verb, const char *text, struct tn_op *op);
@@ -103,13 +125,11 @@ struct tn_cli_word {
 /* All of such a verb; returns its exit status. */
 int tn_cli_say(const struct tn_cli_word *word, int argc, char **argv);
 
-/* One line about one lease; as JSON the object of `status --json`. */
-void tn_cli_lease_print(const char *name, const struct tn_store_record *record, bool json);
+/* Wall clock in ms since 1970, local time, for people; 0: "-". */
+enum { TN_INSTANT_TEXT = 32 };
+const char *tn_cli_instant(char buf[TN_INSTANT_TEXT], int64_t ms);
 
 /* "held", "free" or "revoked", for people. */
 const char *tn_cli_state(const struct tn_store_record *record);
-
-/* All names that begin with @prefix, one line each. */
-int tn_cli_list_print(struct tn_cli_store *store, const char *prefix, bool json);
 
 #endif

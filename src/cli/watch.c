@@ -1,18 +1,23 @@
-/* watch.c - `tenure watch [NAME]`: who leads, and every change of it, one line each.
+/* watch.c - `tenure watch [PATTERN]`: who leads, and every change of it, one line each; or, with
+ * --live, a table that is updated in place.
  *
- * A name is observed through the library, which hears of changes and does not ask for them. Without
- * a name all of them are observed; names that are new are looked for now and then. */
+ * A name is observed through the library, which hears of changes and does not ask for them. Of a
+ * pattern, and without one, all names are observed; names that are new are looked for now and then.
+ * The table is drawn from such a look, and a change makes the next one come at once. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/time.h"
 #include "cli/campaign.h"
 #include "cli/events.h"
+#include "cli/table.h"
 
 /* How soon a name is seen that nobody ever campaigned for before; later in a store that takes long
  * to list them, so that looking is at most a fiftieth of what it does. */
@@ -20,14 +25,20 @@
 #define LOOK_SHARE 50
 
 static const char about[] =
-    "Shows who leads NAME, then every change; without a name, of all names.\n";
+    "Shows who leads, then every change: of a name, of the names of a pattern, or of all names.\n";
 static const char after[] =
-    "Of changes that follow each other faster than they are read, the last one is shown.\n"
+    "Of changes that follow each other faster than they are read, the last one is shown. Each "
+    "line\n"
+    "begins with the local time at which it was heard; the objects of --json have none. Colours "
+    "are\n"
+    "for terminals, and only if NO_COLOR is not set.\n"
     "\n"
     "Examples:\n"
-    "  tenure watch nightly-report            nightly-report: led by web1-4711, token 7\n"
+    "  tenure watch nightly-report            ... nightly-report: led by web1-4711, token 7\n"
     "  tenure watch --json nightly-report     {\"event\":\"leader\",\"name\":...,\"token\":7,...}\n"
+    "  tenure watch 'jobs/*'                  those below 'jobs/', also those to come\n"
     "  tenure watch                           all names, also those to come\n"
+    "  tenure watch --live                    the table of 'tenure list', updated in place\n"
     "\n"
     "Exit status: 0 asked to stop, 64 bad usage, 69 store unavailable, 74 nobody reads, 77 not\n"
     "permitted.\n";
@@ -35,22 +46,41 @@ static const char after[] =
 struct watch {
     struct tn_campaign campaign;
     struct tn_cli_store store; /* For the list of names. */
-    const char *name;          /* NULL: all. */
+    struct tn_selection names;
     bool json;
+    bool live;
     int status; /* -1: go on. */
     tenure_ns look_at;
     char **seen; /* Names observed, sorted. */
     size_t seen_count;
+    char *table; /* As drawn last. */
+    size_t table_count;
 };
+
+/* The time of day, for people: nothing is decided by it. */
+static void add_time(struct tn_text *text)
+{
+    char buf[32];
+    struct timespec now;
+    struct tm tm;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)localtime_r(&now.tv_sec, &tm);
+    (void)strftime(buf, sizeof buf, "%Y-%m-%d %H:%M:%S", &tm);
+    tn_text_addf(text, "%s%s.%03ld%s ", tn_cli_colour(TN_DIM), buf, now.tv_nsec / 1000000,
+                 tn_cli_colour(TN_PLAIN));
+}
 
 static bool print_text(const char *name, const struct tenure_event *event)
 {
     char line[2048];
     struct tn_text text;
+    bool led = event->kind == TENURE_LEADER;
 
     tn_text_init(&text, line, sizeof line);
-    tn_text_addf(&text, "%s: ", name);
-    if (event->kind == TENURE_LEADER) {
+    add_time(&text);
+    tn_text_addf(&text, "%s: %s", name, tn_cli_colour(led ? TN_GREEN : TN_YELLOW));
+    if (led) {
         tn_text_add(&text, "led by ");
         tn_text_escape(&text, event->leader, strlen(event->leader));
         tn_text_addf(&text, ", token %" PRIu64, event->token);
@@ -59,7 +89,7 @@ static bool print_text(const char *name, const struct tenure_event *event)
     } else {
         tn_text_addf(&text, "nobody leads, last token %" PRIu64, event->token);
     }
-    tn_text_add(&text, "\n");
+    tn_text_addf(&text, "%s\n", tn_cli_colour(TN_PLAIN));
     return tn_cli_line(TN_LINE_NOTE, name, line);
 }
 
@@ -70,7 +100,11 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
 
     if (event->kind != TENURE_LEADER && event->kind != TENURE_VACANT)
         return;
-    bool read = watch->json ? tn_cli_event_print(name, "", event) : print_text(name, event);
+    if (watch->live) {
+        watch->look_at = 0;
+        return;
+    }
+    bool read = watch->json ? tn_cli_event_print(name, "", event, 0) : print_text(name, event);
     if (!read)
         watch->status = TN_EXIT_IO;
 }
@@ -107,6 +141,73 @@ static int observe_new(struct watch *watch, const char *name)
     return observe(watch, name);
 }
 
+/* --- The table -------------------------------------------------------------------------------- */
+
+#define SCREEN_BEGIN "\x1b[?1049h\x1b[?25l"
+#define SCREEN_END "\x1b[?25h\x1b[?1049l"
+#define SCREEN_HOME "\x1b[H"
+#define LINE_END "\x1b[K\r\n"
+#define SCREEN_REST "\x1b[J"
+
+static void put_clipped(FILE *out, const char *line, size_t len, unsigned columns)
+{
+    (void)fprintf(out, "%.*s" LINE_END, (int)(len < columns ? len : columns), line);
+}
+
+/* As many lines as fit, and how many names there are. */
+static void put_screen(FILE *out, const char *table, size_t count, const char *trouble)
+{
+    struct winsize size = { .ws_row = 24, .ws_col = 80 };
+    unsigned lines = 0;
+    char foot[TN_CLI_LINE_MAX + 64];
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 2 || size.ws_col == 0)
+        size = (struct winsize) { .ws_row = 24, .ws_col = 80 };
+    (void)fputs(SCREEN_HOME, out);
+    while (*table != '\0' && lines + 2U < size.ws_row) {
+        size_t len = strcspn(table, "\n");
+        put_clipped(out, table, len, size.ws_col);
+        table += len + (table[len] == '\n');
+        lines++;
+    }
+    (void)snprintf(foot, sizeof foot, "%zu name%s%s%s", count, count == 1 ? "" : "s",
+                   trouble[0] != '\0' ? "; no answer: " : "; ^C ends", trouble);
+    put_clipped(out, foot, strlen(foot), size.ws_col);
+    (void)fputs(SCREEN_REST, out);
+}
+
+/* Draw the screen; with @trouble, the table is as it was known last. */
+static int draw(struct watch *watch, const struct tn_store_lease *leases, size_t count,
+                const char *trouble)
+{
+    char *screen = NULL;
+    size_t size = 0;
+
+    if (trouble[0] == '\0') {
+        free(watch->table);
+        watch->table = NULL;
+        FILE *table = open_memstream(&watch->table, &size);
+        if (table == NULL)
+            return tn_cli_store_fail("watch", TENURE_E_NOMEM, "");
+        tn_columns_print(table, leases, count);
+        if (fclose(table) != 0)
+            return tn_cli_store_fail("watch", TENURE_E_NOMEM, "");
+        watch->table_count = count;
+    }
+    FILE *out = open_memstream(&screen, &size);
+    if (out == NULL)
+        return tn_cli_store_fail("watch", TENURE_E_NOMEM, "");
+    put_screen(out, watch->table != NULL ? watch->table : "", watch->table_count, trouble);
+    bool good = fclose(out) == 0;
+    int status = !good                                         ? TN_EXIT_UNAVAILABLE
+                 : tn_cli_line(TN_LINE_NOTE, "screen", screen) ? -1
+                                                               : TN_EXIT_IO;
+    free(screen);
+    return status;
+}
+
+/* --- Looking ---------------------------------------------------------------------------------- */
+
 /* Look for names that are new. At first an error counts; a store that does not answer later may do
  * so the next time, and is not asked while the session's own requests fail. */
 static int look(struct watch *watch, bool first)
@@ -115,18 +216,23 @@ static int look(struct watch *watch, bool first)
     size_t count = 0;
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;
+    struct tenure_error health;
     tenure_ns began = tn_boottime();
     int status = -1;
 
     tn_text_init(&error, buf, sizeof buf);
     watch->look_at = began + LOOK_EVERY;
-    if (!first && tenure_health(watch->campaign.tenure, NULL) != 0)
-        return -1;
-    int rc = tn_cli_list_ask(&watch->store, "", &leases, &count, &error);
+    int rc = first ? 0 : tenure_health(watch->campaign.tenure, &health);
+    if (rc != 0)
+        return watch->live ? draw(watch, NULL, 0, health.text) : -1;
+    rc = tn_cli_list_ask(&watch->store, watch->names.prefix, &leases, &count, &error);
     if (first && rc < 0)
         return tn_cli_store_fail("watch", rc, buf);
+    count = tn_selection_filter(&watch->names, leases, count);
     for (size_t i = 0; rc == 0 && status < 0 && i < count; i++)
         status = observe_new(watch, leases[i].name);
+    if (watch->live && status < 0)
+        status = draw(watch, leases, count, rc < 0 ? buf : "");
     free(leases);
     tenure_ns took = tn_boottime() - began;
     if (took > LOOK_EVERY / LOOK_SHARE)
@@ -152,15 +258,17 @@ static int loop(struct watch *watch)
 
 static int start(struct watch *watch, const struct tn_campaign_words *words)
 {
-    int status = tn_campaign_open(&watch->campaign, "watch", watch->name, words);
+    int status = tn_campaign_open(&watch->campaign, "watch", watch->names.prefix, words);
 
     if (status < 0)
         status = tn_campaign_signals(&watch->campaign, false);
     if (status >= 0)
         return status;
-    if (watch->name != NULL)
-        return observe(watch, watch->name);
+    if (watch->names.exact && !watch->live)
+        return observe(watch, watch->names.prefix);
     status = tn_cli_store_open("watch", words->url, true, 0, &watch->store);
+    if (status < 0 && watch->live && !tn_cli_line(TN_LINE_NOTE, NULL, SCREEN_BEGIN))
+        status = TN_EXIT_IO;
     return status < 0 ? look(watch, true) : status;
 }
 
@@ -169,6 +277,9 @@ static int finish(struct watch *watch, int status)
     for (size_t i = 0; i < watch->seen_count; i++)
         free(watch->seen[i]);
     free(watch->seen);
+    free(watch->table);
+    if (watch->live)
+        (void)tn_cli_line(TN_LINE_NOTE, NULL, SCREEN_END);
     tn_cli_store_close(&watch->store);
     return tn_campaign_close(&watch->campaign, false, status);
 }
@@ -180,9 +291,10 @@ int tn_cli_watch(int argc, char **argv)
     struct tn_option options[] = {
         TN_STORE(&words.url),
         TN_FLAG("json", 0, &watch.json, "print one JSON object per line"),
+        TN_FLAG("live", 0, &watch.live, "show a table, updated in place; on a terminal"),
     };
     struct tn_command command = { .verb = "watch",
-                                  .words = "[NAME]",
+                                  .words = "[PATTERN]",
                                   .words_max = 1,
                                   .about = about,
                                   .after = after,
@@ -191,7 +303,15 @@ int tn_cli_watch(int argc, char **argv)
 
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0 && command.rest_count > 0)
-        status = tn_cli_name(&command, &watch.name);
+        status = tn_selection_read("watch", command.rest[0], &watch.names);
+    if (status < 0 && watch.live && watch.json)
+        status = tn_cli_fail(TN_EXIT_USAGE, "watch",
+                             "--live is for people, --json for programs: "
+                             "leave one of them out");
+    if (status < 0 && watch.live && isatty(STDOUT_FILENO) != 1)
+        status = tn_cli_fail(TN_EXIT_USAGE, "watch",
+                             "--live needs a terminal; without one use "
+                             "'tenure watch', or 'tenure watch --json' for a program");
     if (status < 0)
         status = tn_cli_lines_open("watch", true);
     if (status >= 0)

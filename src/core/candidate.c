@@ -43,7 +43,7 @@ static bool is_observing(const struct tn_candidate *candidate, const struct tn_s
 {
     return candidate->config->observed && seat->claim.state == TN_CLAIM_WATCHING &&
            seat->claim.campaigning && seat->claim.ready && !seat->claim.working &&
-           tn_session_valid(&candidate->session, candidate->now);
+           !seat->claim.barred && tn_session_valid(&candidate->session, candidate->now);
 }
 
 static void schedule(struct tn_candidate *candidate, struct tn_seat *seat)
@@ -66,6 +66,7 @@ void tn_candidate_add(struct tn_candidate *candidate, struct tn_seat *seat,
 {
     tn_claim_init(&seat->claim, config != NULL ? config : candidate->config, &candidate->session,
                   tn_prng_next(&candidate->prng));
+    seat->claim.notes.node = &candidate->notes;
     tn_observer_init(&seat->observer);
     seat->wake.at = TN_NEVER;
     seat->prev = NULL;
@@ -179,7 +180,7 @@ static void step_session(struct tn_candidate *candidate, const struct tn_session
     for (uint32_t i = 0; i < actions.count; i++) {
         const struct tn_session_action *action = &actions.list[i];
         struct tn_request request = { .seq = action->seq,
-                                      .ttl = candidate->plan->ttl,
+                                      .ttl = tn_plan_asked(candidate->plan),
                                       .seen = candidate->seen };
         if (action->kind == TN_SESSION_DO_TELL) {
             session_told(candidate, action);
@@ -201,8 +202,11 @@ static void open_session(struct tn_candidate *candidate)
 {
     candidate->reopen_at = TN_NEVER;
     candidate->seen = 0;
-    tn_session_init(&candidate->session, candidate->plan, ++candidate->life,
+    candidate->life = candidate->resume > 0 ? candidate->resume : candidate->life + 1;
+    tn_session_init(&candidate->session, candidate->plan, candidate->life,
                     tn_prng_next(&candidate->prng));
+    candidate->session.seq = candidate->seq;
+    candidate->resume = candidate->seq = 0;
     step_session(candidate, &(struct tn_session_event) { .kind = TN_SESSION_EV_OPEN });
 }
 
@@ -264,6 +268,13 @@ tenure_ns tn_candidate_wake_at(const struct tn_candidate *candidate)
 }
 
 /* --- From the application --------------------------------------------------------------------- */
+
+void tn_candidate_resume(struct tn_candidate *candidate, uint64_t life, uint64_t seq)
+{
+    TN_ASSERT(candidate->life == 0 && life > 0);
+    candidate->resume = TN_PLANT(AGENT_NEW_SESSION) ? life + 1 : life;
+    candidate->seq = seq;
+}
 
 void tn_candidate_open(struct tn_candidate *candidate, tenure_ns now)
 {
@@ -452,6 +463,21 @@ void tn_candidate_changed(struct tn_candidate *candidate, tenure_ns now, struct 
 {
     begin(candidate, now);
     hear_record(candidate, seat, record, 0);
+    end(candidate);
+}
+
+void tn_candidate_noted(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
+                        enum tn_note_slot slot, const struct tn_note *note)
+{
+    struct tn_claim_event noted = { .kind = TN_CLAIM_EV_NOTED, .note = note };
+
+    begin(candidate, now);
+    if (seat != NULL) {
+        step_claim(candidate, seat, &noted);
+    } else {
+        tn_node_notes_hear(&candidate->notes, candidate->now, slot, note);
+        step_claims(candidate, TN_CLAIM_EV_NOTED);
+    }
     end(candidate);
 }
 

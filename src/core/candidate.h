@@ -86,10 +86,13 @@ struct tn_candidate {
     tenure_ns now;
     tenure_ns reopen_at; /* When to open another session. */
     uint64_t life;       /* Of the newest session. */
+    uint64_t resume;     /* The next session is this life again; 0: a new one. */
+    uint64_t seq;        /* The attempts of the next session are numbered from here on. */
     uint64_t seen;       /* Revocations noticed in it. */
     struct tn_heap wakes;
     struct tn_seat *seats;
     uint32_t seat_count;
+    struct tn_node_notes notes;
     bool waits;  /* The store queues. */
     bool closed; /* No further session. */
 };
@@ -107,6 +110,10 @@ void tn_candidate_add(struct tn_candidate *candidate, struct tn_seat *seat,
 
 /* Give it up, in whatever state; answers that still come for it must not be passed on. */
 void tn_candidate_remove(struct tn_candidate *candidate, struct tn_seat *seat);
+
+/* Take up session @life of a process before this one, under the same secrets; it has numbered its
+ * attempts up to @seq at most. Then tn_claim_resume for what it had, then tn_candidate_open. */
+void tn_candidate_resume(struct tn_candidate *candidate, uint64_t life, uint64_t seq);
 
 /* Open the first session. */
 void tn_candidate_open(struct tn_candidate *candidate, tenure_ns now);
@@ -136,6 +143,11 @@ void tn_candidate_revoked(struct tn_candidate *candidate, tenure_ns now, struct 
 /* Unasked: the record changed. */
 void tn_candidate_changed(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
                           const struct tn_record *record);
+
+/* An operator's note was read in @slot, or (TN_NOTE_NONE) its end. @seat: NULL for a note that is
+ * about the process. @note NULL: what the seat's rank knows has changed. */
+void tn_candidate_noted(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
+                        enum tn_note_slot slot, const struct tn_note *note);
 
 /* The answer of the fences to a RAISE: 0 they stand at the token, TENURE_E_STALE higher, at
  * @token; anything else: try again. */

@@ -37,6 +37,16 @@ void tn_claim_init(struct tn_claim *claim, const struct tn_claim_config *config,
     tn_prng_seed(&claim->prng, seed);
 }
 
+void tn_claim_resume(struct tn_claim *claim, uint64_t gen, uint64_t token)
+{
+    TN_ASSERT(claim->state == TN_CLAIM_WATCHING && !claim->campaigning && gen > 0);
+    claim->gen = gen;
+    claim->token = token;
+    claim->unsettled = true; /* What that process has sent may arrive yet. */
+    claim->resuming = claim->campaigning = claim->working = token > 0;
+    claim->state = token > 0 ? TN_CLAIM_HOLDING : TN_CLAIM_RELEASING;
+}
+
 static struct tn_claim_action *add(struct tn_claim_actions *out, enum tn_claim_action_kind kind)
 {
     TN_ASSERT(out->count < TN_CLAIM_ACTIONS);
@@ -72,7 +82,7 @@ static bool wants(const struct tn_claim *claim)
 {
     return claim->campaigning && (claim->ready || TN_PLANT(NOT_READY_WINS)) &&
            (!claim->working || TN_PLANT(DRAIN_FORGOTTEN)) &&
-           tn_session_valid(claim->session, claim->now);
+           !tn_notes_bar(&claim->notes, claim->now) && tn_session_valid(claim->session, claim->now);
 }
 
 static void watch(struct tn_claim *claim, bool queued, tenure_ns poll_in)
@@ -101,7 +111,7 @@ static void release(struct tn_claim *claim, struct tn_claim_actions *out)
     TN_ASSERT(!claim->working || claim->now >= claim->give_up_at || TN_PLANT(DRAIN_SKIPPED));
     if (claim->state != TN_CLAIM_RELEASING)
         move(claim, TN_CLAIM_RELEASING);
-    claim->queued = false;
+    claim->queued = claim->resuming = false;
     claim->retry_at =
         TN_PLANT(RELEASE_ONCE) ? TN_NEVER : claim->now + claim->config->attempt_timeout;
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_RELEASE);
@@ -113,6 +123,9 @@ static void release(struct tn_claim *claim, struct tn_claim_actions *out)
  * next campaign may begin at once; only after a refusal it waits, so as not to run in circles. */
 static void finish(struct tn_claim *claim)
 {
+    if (claim->yields)
+        tn_notes_stand_back(&claim->notes, claim->now, claim->token, &claim->config->notes);
+    claim->yields = false;
     tenure_ns wait = claim->refused || !wants(claim) ? claim->config->poll_every : 0;
 
     claim->refused = false;
@@ -142,6 +155,8 @@ static void refuse(struct tn_claim *claim, enum tn_reason reason, struct tn_clai
     action->token = claim->token;
     action->seen = reason == TN_REASON_TOKEN_REGRESSED ? claim->high_token : 0;
     claim->refused = true;
+    if (claim->notes.rank != NULL)
+        tn_rank_refused(claim->notes.rank, claim->now, claim->config->notes.back);
     release(claim, out);
 }
 
@@ -157,6 +172,7 @@ static void won(struct tn_claim *claim, struct tn_claim_actions *out)
     claim->check_in_by = TN_NEVER;
     if (claim->config->stall_after > 0 && !TN_PLANT(STALL_KEPT))
         claim->check_in_by = claim->now + claim->config->stall_after;
+    tn_notes_won(&claim->notes, claim->now, claim->token, &claim->config->notes);
     add(out, TN_CLAIM_DO_WON)->token = claim->token;
 }
 
@@ -186,6 +202,45 @@ static void give_back(const struct tn_claim *claim, const struct tn_claim_event 
     action->token = event->token;
 }
 
+static bool leads(const struct tn_claim *claim);
+static void lose_early(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out);
+
+/* Not asked about in the present session yet. */
+static bool is_from_before(const struct tn_claim *claim)
+{
+    return claim->resuming || (claim->state == TN_CLAIM_RELEASING && claim->life == 0);
+}
+
+/* The session of the process before this one is live here: ask for the same term again. */
+static void ask_again(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    claim->life = claim->session->life;
+    if (claim->state == TN_CLAIM_RELEASING) {
+        release(claim, out);
+        return;
+    }
+    claim->first_read = claim->reads + 1;
+    claim->retry_at = claim->now + claim->config->attempt_timeout;
+    add(out, TN_CLAIM_DO_ACQUIRE)->gen = claim->gen;
+}
+
+/* N2: a token names one term, for ever. With the same one the term goes on; otherwise it was over
+ * in between. */
+static void confirm(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
+{
+    claim->resuming = false;
+    claim->retry_at = TN_NEVER;
+    if (token == claim->token && claim->state == TN_CLAIM_HOLDING) {
+        tn_notes_see(&claim->notes, claim->now, true, token, &claim->config->notes);
+        add(out, TN_CLAIM_DO_WON)->token = token;
+    }
+    if (token == claim->token)
+        return;
+    if (leads(claim))
+        lose_early(claim, TN_REASON_EXPIRED, out);
+    claim->token = token; /* Of what is to be given back; 0: a place in line at most. */
+}
+
 static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
                     struct tn_claim_actions *out)
 {
@@ -193,6 +248,10 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
 
     if (TN_PLANT(WON_TWICE) && claim->state == TN_CLAIM_HOLDING && event->gen == claim->gen)
         won(claim, out);
+    if (event->gen == claim->gen && claim->resuming) {
+        confirm(claim, event->token, out);
+        return;
+    }
     if (event->gen == claim->gen && event->token == claim->token)
         return; /* A duplicate of what is known. */
     if (event->gen != claim->gen || !waiting) {
@@ -242,31 +301,51 @@ static void lose(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_LOST);
     action->reason = reason;
     action->token = claim->token;
+    action->proven = claim->session->proven;
 }
 
 /* The term ends while its session lives on: the lease has to be given back, but only once the work
- * has stopped. A stalled worker never says so; then the deadline as it stands now decides, because
- * that is when an expiry would have let the lease go as well. */
+ * has stopped. A stalled worker never says so; then the deadline as it stands now decides, and the
+ * hold-off behind it, because that is when an expiry would have let the lease go as well. */
 static void lose_early(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
 {
     lose(claim, reason, out);
     claim->owed = true;
     if (reason == TN_REASON_STALLED)
-        claim->give_up_at = tn_session_deadline(claim->session);
+        claim->give_up_at = tn_session_deadline(claim->session) + claim->session->plan->hold_off;
 }
 
-static void resign(struct tn_claim *claim, struct tn_claim_actions *out)
+/* @kind NONE: the application resigns, nobody asked. */
+static void step_down(struct tn_claim *claim, enum tn_note_kind kind, struct tn_claim_actions *out)
 {
-    claim->campaigning = false;
-    if (claim->state == TN_CLAIM_HOLDING) {
-        move(claim, TN_CLAIM_DRAINING);
-        claim->give_up_at = claim->now + claim->config->drain_timeout;
-        add(out, TN_CLAIM_DO_DRAIN)->token = claim->token;
-        if (TN_PLANT(DRAIN_SKIPPED)) {
-            lose(claim, TN_REASON_RELEASED, out);
-            release(claim, out);
-        }
+    if (claim->state != TN_CLAIM_HOLDING)
+        return;
+    move(claim, TN_CLAIM_DRAINING);
+    claim->give_up_at = claim->now + claim->config->drain_timeout;
+    struct tn_claim_action *action = add(out, TN_CLAIM_DO_DRAIN);
+    action->token = claim->token;
+    action->reason = kind != TN_NOTE_NONE ? TN_REASON_NOTE_ASKED : TN_REASON_NONE;
+    action->note = kind;
+    if (TN_PLANT(DRAIN_SKIPPED)) {
+        lose(claim, TN_REASON_RELEASED, out);
+        release(claim, out);
     }
+}
+
+/* For this term only: the campaign goes on, as soon as the note lets it. */
+static void obey(struct tn_claim *claim, struct tn_claim_actions *out)
+{
+    enum tn_note_kind kind =
+        tn_notes_ask(&claim->notes, claim->now, claim->token, &claim->config->notes);
+
+    if (kind == TN_NOTE_NONE || claim->state != TN_CLAIM_HOLDING)
+        return;
+    claim->yields = kind == TN_NOTE_HANDOVER || kind == TN_NOTE_YIELD;
+    if (kind == TN_NOTE_YIELD) {
+        claim->notes.rank->gave_way = true;
+        claim->notes.rank->fresh = false;
+    }
+    step_down(claim, kind, out);
 }
 
 static void drained(struct tn_claim *claim, struct tn_claim_actions *out)
@@ -296,6 +375,7 @@ static void withdraw(struct tn_claim *claim, struct tn_claim_actions *out)
 static void session_lost(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     claim->unsettled = false; /* Whatever arrives now is refused or dies with the session. */
+    claim->resuming = false;
     if (leads(claim))
         lose(claim, claim->session->reason, out);
     claim->queued = false;
@@ -321,8 +401,10 @@ static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_acti
         return;
     if (token > claim->revoked_token)
         claim->revoked_token = token;
-    if (claim->token == token && token != 0)
-        taken_away(claim, TN_REASON_REVOKED, out);
+    if (claim->token != token || token == 0)
+        return;
+    claim->yields = true; /* It was taken away so that somebody else has it. */
+    taken_away(claim, TN_REASON_REVOKED, out);
 }
 
 static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *event,
@@ -365,6 +447,7 @@ static void observed(struct tn_claim *claim, const struct tn_claim_event *event,
     }
     if (event->token > claim->high_token && event->token != claim->token)
         claim->high_token = event->token;
+    tn_notes_see(&claim->notes, claim->now, event->held, event->token, &claim->config->notes);
     if (claim->token > 0 && is_proof_of_loss(claim, event)) {
         taken_away(claim,
                    event->token < claim->token ? TN_REASON_TOKEN_REGRESSED : TN_REASON_REVOKED,
@@ -398,7 +481,7 @@ static void failed(struct tn_claim *claim, struct tn_claim_actions *out)
         return;
     }
     if (claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_RAISING ||
-        claim->state == TN_CLAIM_RELEASING)
+        claim->state == TN_CLAIM_RELEASING || claim->resuming)
         claim->retry_at = claim->now + jittered(claim, claim->config->backoff);
 }
 
@@ -437,6 +520,9 @@ static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
         release(claim, out);
         break;
     case TN_CLAIM_HOLDING:
+        if (claim->resuming)
+            ask_again(claim, out);
+        break;
     case TN_CLAIM_DRAINING:
     case TN_CLAIM_STATE_COUNT:
         break;
@@ -455,13 +541,21 @@ static void give_up(struct tn_claim *claim, struct tn_claim_actions *out)
     }
 }
 
+static void campaign(struct tn_claim *claim, struct tn_claim_actions *out);
+
 /* What follows from the clock and the wishes alone, after every event. */
 static void settle(struct tn_claim *claim, struct tn_claim_actions *out)
 {
+    bool was_barred = claim->barred;
+
     if (claim->now >= claim->check_in_by)
         lose_early(claim, TN_REASON_STALLED, out);
     if (claim->now >= claim->give_up_at)
         give_up(claim, out);
+    obey(claim, out);
+    claim->barred = tn_notes_bar(&claim->notes, claim->now);
+    if (was_barred && !claim->barred)
+        campaign(claim, out);
     if (!wants(claim) && !claim->working && tn_session_valid(claim->session, claim->now))
         withdraw(claim, out);
     if (claim->now >= claim->retry_at)
@@ -488,10 +582,13 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
     switch (event->kind) {
     case TN_CLAIM_EV_CAMPAIGN:
         claim->campaigning = true;
+        if (is_from_before(claim) && tn_session_valid(claim->session, claim->now))
+            ask_again(claim, out); /* The session was faster. */
         campaign(claim, out);
         break;
     case TN_CLAIM_EV_RESIGN:
-        resign(claim, out);
+        claim->campaigning = false;
+        step_down(claim, TN_NOTE_NONE, out);
         break;
     case TN_CLAIM_EV_READY:
         claim->ready = true;
@@ -537,11 +634,15 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
         granted(claim, event, out);
         break;
     case TN_CLAIM_EV_QUEUED:
-        if (ours && claim->state == TN_CLAIM_ACQUIRING)
+        if (ours && claim->resuming)
+            confirm(claim, 0, out);
+        else if (ours && claim->state == TN_CLAIM_ACQUIRING)
             watch(claim, true, queue_poll(claim));
         break;
     case TN_CLAIM_EV_HELD:
-        if (ours && claim->state == TN_CLAIM_ACQUIRING)
+        if (ours && claim->resuming)
+            confirm(claim, 0, out);
+        else if (ours && claim->state == TN_CLAIM_ACQUIRING)
             held(claim, event->token, out);
         break;
     case TN_CLAIM_EV_FAILED:
@@ -572,8 +673,17 @@ void tn_claim_step(struct tn_claim *claim, tenure_ns now, const struct tn_claim_
     claim->now = now;
     ret_actions->count = 0;
     switch (event->kind) {
+    case TN_CLAIM_EV_NOTED:
+        if (event->note != NULL)
+            tn_notes_hear(&claim->notes, now, event->note);
+        break;
     case TN_CLAIM_EV_SESSION_LIVE:
-        campaign(claim, ret_actions);
+        if (claim->resuming && TN_PLANT(AGENT_NEW_SESSION))
+            confirm(claim, claim->token, ret_actions);
+        else if (is_from_before(claim))
+            ask_again(claim, ret_actions);
+        else
+            campaign(claim, ret_actions);
         break;
     case TN_CLAIM_EV_SESSION_LOST:
         session_lost(claim, ret_actions);
@@ -601,12 +711,21 @@ void tn_claim_step(struct tn_claim *claim, tenure_ns now, const struct tn_claim_
 
 tenure_ns tn_claim_wake_at(const struct tn_claim *claim)
 {
-    tenure_ns at = claim->retry_at;
+    tenure_ns at = tn_notes_wake_at(&claim->notes, claim->now, &claim->config->notes);
+    if (claim->retry_at < at)
+        at = claim->retry_at;
     if (claim->give_up_at < at && claim->state != TN_CLAIM_RELEASING)
         at = claim->give_up_at;
     if (claim->check_in_by < at)
         at = claim->check_in_by;
     return at;
+}
+
+bool tn_claim_announces(const struct tn_claim *claim)
+{
+    /* Only once it has its place: those who then leave the line return behind it. */
+    return claim->notes.rank != NULL && claim->queued && wants(claim) && !claim->yields &&
+           tn_rank_announces(claim->notes.rank, claim->now);
 }
 
 uint64_t tn_claim_token(const struct tn_claim *claim, tenure_ns now)

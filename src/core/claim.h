@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/time.h"
+#include "core/note.h"
 #include "core/session.h"
 
 #define TN_CLAIM_ACTIONS 6
@@ -47,6 +48,7 @@ struct tn_claim_config {
     tenure_ns drain_timeout;   /* Draining longer than this counts as a stall. */
     tenure_ns stall_after;     /* The work loop must check in this often; 0: it need not. */
     tenure_ns raise_timeout;   /* Fences that are not up by then cost the grant. */
+    struct tn_note_times notes;
     uint32_t jitter_ppm;
     bool fenced;   /* Raise fences before WON. */
     bool observed; /* The store does not expire: vacancy comes from an observer (observer.h). */
@@ -62,6 +64,8 @@ enum tn_claim_event_kind {
     TN_CLAIM_EV_DRAINED,   /* The work has stopped. */
     TN_CLAIM_EV_CHECK_IN,  /* The work loop is alive. */
     TN_CLAIM_EV_OBSERVE,   /* Wants to hear who leads, though it may never campaign. */
+    /* From operators, through the store. */
+    TN_CLAIM_EV_NOTED, /* @note is about the name; NULL: one about the process has changed. */
     /* From the session. */
     TN_CLAIM_EV_SESSION_LIVE,
     TN_CLAIM_EV_SESSION_LOST,
@@ -86,7 +90,8 @@ struct tn_claim_event {
     uint64_t token;
     bool held;
     bool mine;
-    uint64_t read; /* OBSERVED: of the DO_READ that it answers; 0: nobody asked. */
+    uint64_t read;              /* OBSERVED: of the DO_READ that it answers; 0: nobody asked. */
+    const struct tn_note *note; /* NOTED. */
 };
 
 enum tn_claim_action_kind {
@@ -95,7 +100,8 @@ enum tn_claim_action_kind {
     TN_CLAIM_DO_RELEASE, /* Give back exactly (@gen, @token); token 0: whatever it has. */
     TN_CLAIM_DO_RAISE,   /* Raise the fences to @token; @gen comes back with the answer. */
     TN_CLAIM_DO_WON,     /* Tell the application: it leads with @token. */
-    TN_CLAIM_DO_DRAIN,   /* Tell the application: stop, then say DRAINED. It still leads. */
+    TN_CLAIM_DO_DRAIN,   /* Tell the application: stop, then say DRAINED. It still leads. @reason is
+                            ASKED for an operator, NONE after RESIGN. */
     TN_CLAIM_DO_LOST,    /* Tell the application: @token is over, for @reason. */
     TN_CLAIM_DO_REFUSED, /* A grant was not taken, for @reason; the application never led. */
     TN_CLAIM_DO_LEADER,  /* Tell the application: @token leads, or (held false) nobody since it. */
@@ -108,8 +114,10 @@ struct tn_claim_action {
     uint64_t token;
     uint64_t seen; /* REFUSED as TOKEN_REGRESSED: the higher token that was seen before. */
     uint64_t read;
+    tenure_ns proven; /* LOST: when the last renewal that was confirmed was sent. */
     bool held;
-    bool mine; /* LEADER: the record is of a grant of our own. */
+    bool mine;              /* LEADER: the record is of a grant of our own. */
+    enum tn_note_kind note; /* DRAIN, ASKED: for what. */
 };
 
 struct tn_claim_actions {
@@ -134,6 +142,7 @@ struct tn_claim {
     uint64_t leader_token;  /* What DO_LEADER last told. */
     uint64_t reads;         /* The number of the newest DO_READ. */
     uint64_t first_read;    /* The first one sent within the present term. */
+    struct tn_notes notes;
     enum tn_claim_state state;
     bool leader_held;
     bool hurried; /* Asked again at once, because of the vacancy told last. */
@@ -146,7 +155,11 @@ struct tn_claim {
     bool refused;   /* The present grant was not taken. */
     bool owed;      /* The lost term still has to be released. */
     bool working;   /* The application was told WON and has not said DRAINED. */
+    bool barred;    /* Kept out by a note, when looked at last. */
+    bool yields;    /* Stands back when the present term is over. */
     bool unsettled; /* An acquire may arrive at the store yet; look out for a stray grant. */
+    bool resuming;  /* The term began in a process before this one; the store has not confirmed it.
+                     */
 };
 
 /* @config and @session are borrowed for the claim's life. Starts WATCHING, ready, not campaigning.
@@ -154,11 +167,20 @@ struct tn_claim {
 void tn_claim_init(struct tn_claim *claim, const struct tn_claim_config *config,
                    const struct tn_session *session, uint64_t seed);
 
+/* Go on, in the same session, where a process before this one was, which had asked for the lease
+ * under @gen. @token: its term, whose work goes on; the store is asked, and WON or LOST is told. 0:
+ * it is not known whether it has anything, and nobody works with it: it is given back. CAMPAIGN
+ * follows, perhaps RESIGN. */
+void tn_claim_resume(struct tn_claim *claim, uint64_t gen, uint64_t token);
+
 /* Take one event. Step the session first when both are due at one instant. */
 void tn_claim_step(struct tn_claim *claim, tenure_ns now, const struct tn_claim_event *event,
                    struct tn_claim_actions *ret_actions);
 
 tenure_ns tn_claim_wake_at(const struct tn_claim *claim);
+
+/* Whether the candidate waits, and shows at which priority (core/rank.h). */
+bool tn_claim_announces(const struct tn_claim *claim);
 
 /* The token while the term is valid at @now, otherwise 0. */
 uint64_t tn_claim_token(const struct tn_claim *claim, tenure_ns now);

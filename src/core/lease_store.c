@@ -409,7 +409,7 @@ static struct tn_links *links_of(const struct tn_table *table, enum chain_kind k
     return kind == IN_LEASE_QUEUE ? &waiter->in_lease : &waiter->in_session;
 }
 
-static void append(struct tn_table *table, struct tn_list *list, enum chain_kind kind,
+static void append(struct tn_table *table, struct tn_index_list *list, enum chain_kind kind,
                    uint32_t index)
 {
     struct tn_links *links = links_of(table, kind, index);
@@ -421,7 +421,7 @@ static void append(struct tn_table *table, struct tn_list *list, enum chain_kind
     list->last = index;
 }
 
-static void take_out(struct tn_table *table, struct tn_list *list, enum chain_kind kind,
+static void take_out(struct tn_table *table, struct tn_index_list *list, enum chain_kind kind,
                      uint32_t index)
 {
     struct tn_links links = *links_of(table, kind, index);
@@ -435,7 +435,7 @@ static void take_out(struct tn_table *table, struct tn_list *list, enum chain_ki
         list->last = links.prev;
 }
 
-static struct tn_list *list_of(struct tn_table *table, const struct tn_lease_record *lease)
+static struct tn_index_list *list_of(struct tn_table *table, const struct tn_lease_record *lease)
 {
     return lease->session != 0 ? &tn_session_at(table, lease->session)->leases
                                : &table->forgettable;
@@ -453,6 +453,18 @@ void tn_lease_unchain(struct tn_table *table, uint32_t lease)
 
 /* --- Records -------------------------------------------------------------------------------- */
 
+/* The longest free name that nobody waits for: at an agent there may be a line for a free one. */
+static bool forget_one(struct tn_table *table)
+{
+    uint32_t lease = table->forgettable.first;
+
+    while (lease != 0 && tn_lease_at(table, lease)->waiters.first != 0)
+        lease = tn_lease_at(table, lease)->links.next;
+    if (lease != 0)
+        tn_lease_drop(table, lease);
+    return lease != 0;
+}
+
 uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
 {
     struct tn_table_text label;
@@ -462,9 +474,8 @@ uint32_t tn_session_add(struct tn_table *table, const struct tn_op *op)
     if (table->sessions.count + 1 >= table->sessions.limit)
         return 0;
     while (!text_add(table, op->label, op->label_len, &label)) {
-        if (table->forgettable.first == 0)
+        if (!forget_one(table)) /* As for names: see tn_lease_add. */
             return 0;
-        tn_lease_drop(table, table->forgettable.first); /* As for names: see tn_lease_add. */
     }
     index = take(&table->sessions, freed);
     TN_ASSERT(index != 0);
@@ -514,9 +525,8 @@ uint32_t tn_lease_add(struct tn_table *table, const char *name, uint32_t len)
 
     /* Forget names that nobody holds before giving up; their tokens live on in the counter. */
     while (table->leases.count + 1 >= table->leases.limit || !text_add(table, name, len, &text)) {
-        if (table->forgettable.first == 0)
+        if (!forget_one(table))
             return 0;
-        tn_lease_drop(table, table->forgettable.first);
     }
     index = take(&table->leases,
                  table->leases.free ? &tn_lease_at(table, table->leases.free)->chain : NULL);

@@ -1,12 +1,13 @@
 /* lease_store.h - the lease table's records: where they lie, how they are found and chained.
  *
- * Private to lease_table.c. Everything is an index into an array of the caller's block; index 0 is
- * "none". Arrays fill from the front and freed slots are used again first, so the pages touched
- * follow the number of records, not the limits. */
+ * Private to lease_table.c and lease_view.c. Everything is an index into an array of the
+ * caller's block; index 0 is "none". Arrays fill from the front and freed slots are used again
+ * first, so the pages touched follow the number of records, not the limits. */
 #ifndef TN_CORE_LEASE_STORE_H
 #define TN_CORE_LEASE_STORE_H
 
 #include "core/lease_table.h"
+#include "core/plant.h"
 
 #define TN_TEXT_UNIT 16  /* Text memory is dealt out in units of this many bytes, */
 #define TN_TEXT_UNITS 16 /* and a name or label has at most so many of them. */
@@ -18,7 +19,7 @@ struct tn_links {
     uint32_t next, prev;
 };
 
-struct tn_list {
+struct tn_index_list {
     uint32_t first, last;
 };
 
@@ -35,7 +36,7 @@ struct tn_session_record {
     uint64_t seq;         /* Newest attempt seen. */
     uint64_t beat;        /* Renewals so far, for observers. */
     uint64_t revocations; /* Notices of revocation so far. */
-    struct tn_list leases, waiters;
+    struct tn_index_list leases, waiters;
     uint32_t heap_at; /* 0: not in the heap. */
     uint32_t chain;   /* Next in the hash bucket, or in the free list. */
     struct tn_table_text label;
@@ -55,7 +56,7 @@ struct tn_lease_record {
     uint64_t revocation;   /* REVOKED: its number in the holder's session. */
     tenure_ns free_at;     /* REVOKED: when the holder's validity is certainly over. */
     struct tn_links links; /* In its session's list; among the free ones otherwise. */
-    struct tn_list waiters;
+    struct tn_index_list waiters;
     uint32_t session;
     uint8_t state;
 };
@@ -93,8 +94,8 @@ struct tn_table {
     struct tn_index by_secret, by_name;
     uint64_t text_owners_at;           /* For compaction: one word per unit. */
     uint32_t text_free[TN_TEXT_UNITS]; /* Freed pieces, by their length in units less one. */
-    uint32_t dying;             /* A session that is over and still has leases or waiters, or 0. */
-    struct tn_list forgettable; /* Free leases, the longest free first. */
+    uint32_t dying; /* A session that is over and still has leases or waiters, or 0. */
+    struct tn_index_list forgettable; /* Free leases, the longest free first. */
     uint64_t last_token;
     tenure_ns now;
 };
@@ -116,6 +117,14 @@ uint32_t tn_session_find(const struct tn_table *table, const struct tn_secret *s
 uint32_t tn_lease_find(const struct tn_table *table, const char *name, uint32_t len);
 uint32_t tn_waiter_find(const struct tn_table *table, uint32_t lease, uint32_t session,
                         const struct tn_secret *term);
+
+static inline bool tn_session_is_alive(const struct tn_table *table, uint32_t session)
+{
+    const struct tn_session_record *record = tn_session_at(table, session);
+    if (TN_PLANT(EARLY_EXPIRY))
+        return !record->closed && table->now < record->expires_at - record->ttl / 3;
+    return !record->closed && table->now < record->expires_at;
+}
 
 /* The session, and all that it has, is @owner's from now on. */
 void tn_session_adopt(struct tn_table *table, uint32_t session, uint32_t owner);

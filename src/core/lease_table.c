@@ -2,6 +2,10 @@
  *
  * Happy path: a session opens and renews; an acquire finds the name free and is granted the next
  * token; a release, or the end of the session, passes it to the first waiter that is still alive.
+ * An agent's table (limits.upstream) grants nothing by itself: the first waiter of a free name is
+ * news for the agent, which campaigns upstream and brings the term's token by GRANT. So a token is
+ * never used for two local terms, and none is made here.
+ *
  * What can fail: limits are answered with FULL and change nothing. Whoever is over - by the clock,
  * by closing, by an observer's evidence - never comes back: every operation looks at the session
  * first.
@@ -20,18 +24,10 @@
 /* Room that one vacancy may need: the grant to the next in line, and the change for all. */
 #define VACANCY_NOTICES 2
 
-static bool alive(const struct tn_table *table, uint32_t session)
-{
-    const struct tn_session_record *record = tn_session_at(table, session);
-    if (TN_PLANT(EARLY_EXPIRY))
-        return !record->closed && table->now < record->expires_at - record->ttl / 3;
-    return !record->closed && table->now < record->expires_at;
-}
-
 static uint32_t find_alive(const struct tn_table *table, const struct tn_secret *secret)
 {
     uint32_t session = tn_session_find(table, secret);
-    return session != 0 && alive(table, session) ? session : 0;
+    return session != 0 && tn_session_is_alive(table, session) ? session : 0;
 }
 
 static bool has_room(const struct tn_result *result)
@@ -96,12 +92,12 @@ static void detach(struct tn_table *table, uint32_t lease)
 }
 
 static void grant(struct tn_table *table, uint32_t lease, uint32_t session,
-                  const struct tn_secret *term)
+                  const struct tn_secret *term, uint64_t token)
 {
     struct tn_lease_record *record = tn_lease_at(table, lease);
     TN_ASSERT(record->state == TN_LEASE_FREE);
-    TN_ASSERT(alive(table, session) || TN_PLANT(DEAD_WAITER));
-    record->token = next_token(table, record, term);
+    TN_ASSERT(tn_session_is_alive(table, session) || TN_PLANT(DEAD_WAITER));
+    record->token = token;
     record->term = *term;
     attach(table, lease, session);
 }
@@ -114,32 +110,51 @@ static uint32_t first_waiter(struct tn_table *table, uint32_t lease)
     return record->waiters.first;
 }
 
-/* Q1: the first waiter whose session is alive; those before it whose sessions are over leave. */
-static void grant_next(struct tn_table *table, uint32_t lease, struct tn_result *result)
+/* Q1: the first waiter whose session is alive; those before it whose sessions are over leave.
+ * @token: the upstream's; 0: the next one of our own. False: nobody is left in line. */
+static bool grant_next(struct tn_table *table, uint32_t lease, uint64_t token,
+                       struct tn_result *result)
 {
     uint32_t index;
     while ((index = first_waiter(table, lease)) != 0) {
         struct tn_waiter_record waiter = *tn_waiter_at(table, index);
         tn_waiter_drop(table, index);
-        if (!alive(table, waiter.session) && !TN_PLANT(DEAD_WAITER))
+        if (!tn_session_is_alive(table, waiter.session) && !TN_PLANT(DEAD_WAITER))
             continue;
-        if (table->last_token == UINT64_MAX)
+        if (token == 0 && table->last_token == UINT64_MAX)
             continue; /* P9: nothing can be granted any more; FULL answers who asks again. */
-        grant(table, lease, waiter.session, &waiter.term);
+        if (token == 0)
+            token = next_token(table, tn_lease_at(table, lease), &waiter.term);
+        grant(table, lease, waiter.session, &waiter.term, token);
         struct tn_notice *notice = notify(result, TN_NOTICE_GRANTED, lease);
         notice->session = tn_session_at(table, waiter.session)->secret;
         notice->term = waiter.term;
-        notice->token = tn_lease_at(table, lease)->token;
-        break;
+        notice->token = token;
+        return true;
     }
-    notify_changed(table, lease, result);
+    return false;
 }
 
-/* The term is over. Its token and secret stay on record, so that its release may be repeated. */
+/* The term is over. Its token and secret stay on record, so that its release may be repeated. An
+ * agent's name goes to the next in line with the upstream's next token only. */
 static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *result)
 {
     detach(table, lease);
-    grant_next(table, lease, result);
+    if (!table->limits.upstream)
+        (void)grant_next(table, lease, 0, result);
+    else if (TN_PLANT(AGENT_TOKEN_KEPT))
+        (void)grant_next(table, lease, tn_lease_at(table, lease)->token, result);
+    notify_changed(table, lease, result);
+}
+
+/* Somebody leaves the line. */
+static void drop_waiter(struct tn_table *table, uint32_t waiter, struct tn_result *result)
+{
+    uint32_t lease = tn_waiter_at(table, waiter)->lease;
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    tn_waiter_drop(table, waiter);
+    if (table->limits.upstream && record->state == TN_LEASE_FREE && record->waiters.first == 0)
+        notify(result, TN_NOTICE_LINE, lease);
 }
 
 /* Whether the holder's time is over, whatever the timers have done so far. */
@@ -148,7 +163,7 @@ static bool is_over(const struct tn_table *table, uint32_t lease)
     const struct tn_lease_record *record = tn_lease_at(table, lease);
     if (record->state == TN_LEASE_FREE)
         return false;
-    if (!alive(table, record->session))
+    if (!tn_session_is_alive(table, record->session))
         return true;
     return record->state == TN_LEASE_REVOKED &&
            (table->now >= record->free_at || TN_PLANT(REVOKE_AT_ONCE));
@@ -266,7 +281,7 @@ static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_re
     TN_ASSERT(op->ttl > 0);
     if (session != 0) {
         result->answer = TN_ANSWER_GONE;
-        if (alive(table, session))
+        if (tn_session_is_alive(table, session))
             renew(table, session, op, result);
         return;
     }
@@ -286,7 +301,7 @@ static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_re
 static void do_renew(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
 {
     uint32_t session = tn_session_find(table, &op->session);
-    if (session != 0 && (alive(table, session) || TN_PLANT(REVIVE_EXPIRED)))
+    if (session != 0 && (tn_session_is_alive(table, session) || TN_PLANT(REVIVE_EXPIRED)))
         renew(table, session, op, result);
     else
         result->answer = TN_ANSWER_GONE;
@@ -322,11 +337,16 @@ static void judge_silence(struct tn_table *table, uint32_t lease, uint32_t sessi
 static void enqueue(struct tn_table *table, uint32_t lease, uint32_t session,
                     const struct tn_op *op, struct tn_result *result)
 {
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
     uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
     if (waiter == 0 && owner_is_full(op, tn_owner_of(table, session)->places, result))
         return;
-    if (waiter == 0)
+    if (waiter == 0) {
+        bool first = record->state == TN_LEASE_FREE && record->waiters.first == 0;
         waiter = tn_waiter_add(table, lease, session, &op->term);
+        if (waiter != 0 && first)
+            notify(result, TN_NOTICE_LINE, lease);
+    }
     result->answer = waiter != 0 ? TN_ANSWER_QUEUED : TN_ANSWER_FULL;
 }
 
@@ -359,8 +379,11 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
         result->answer = TN_ANSWER_STALE; /* Delayed in the network: this term is over. */
     } else if (record->state == TN_LEASE_FREE && owner_is_full(op, owner->places, result)) {
         ; /* FULL. */
+    } else if (record->state == TN_LEASE_FREE && table->limits.upstream &&
+               !(TN_PLANT(AGENT_GRANTS) && record->token > 0)) {
+        enqueue(table, lease, session, op, result);
     } else if (record->state == TN_LEASE_FREE && table->last_token < UINT64_MAX) {
-        grant(table, lease, session, &op->term);
+        grant(table, lease, session, &op->term, next_token(table, record, &op->term));
         notify_changed(table, lease, result);
         result->answer = TN_ANSWER_GRANTED;
     } else if (record->state == TN_LEASE_FREE) {
@@ -379,7 +402,7 @@ static void withdraw(struct tn_table *table, uint32_t lease, uint32_t session,
 {
     uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
     if (waiter != 0)
-        tn_waiter_drop(table, waiter);
+        drop_waiter(table, waiter, result);
     if (holds(table, lease, session, &op->term))
         vacate(table, lease, result);
     result->answer = TN_ANSWER_RELEASED;
@@ -437,20 +460,31 @@ static void do_read(struct tn_table *table, const struct tn_op *op, struct tn_re
         result->answer = TN_ANSWER_HELD;
 }
 
-static void mark_revoked(struct tn_table *table, uint32_t lease)
+static void mark_revoked(struct tn_table *table, uint32_t lease, tenure_ns until)
 {
     struct tn_lease_record *record = tn_lease_at(table, lease);
     struct tn_session_record *session = tn_session_at(table, record->session);
     record->state = TN_LEASE_REVOKED;
-    record->free_at = table->now + session->ttl;
+    record->free_at = until;
     record->revocation = ++session->revocations;
     session->revoked++;
+}
+
+/* An agent's lease may be free before its session is due. */
+static void wake_by(struct tn_table *table, uint32_t session, tenure_ns at)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    if (record->timer_key <= at)
+        return;
+    record->timer_key = at;
+    tn_timer_moved(table, session);
 }
 
 /* The holder is told at once and with every renewal until it releases. The lease passes on then, or
  * a full TTL from now: by then every renewal answered before the revocation has run out, and those
  * after it told the holder. A store without a clock cannot wait: there the lease is free at once,
- * and only the fence protects (A2 does not hold when somebody deletes a record). */
+ * and only the fence protects (A2 does not hold when somebody deletes a record). An agent says
+ * until when: by then every deadline that it has allowed is over (N1). */
 static void do_revoke(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
 {
     uint32_t lease = tn_lease_find(table, op->name, op->name_len);
@@ -464,11 +498,36 @@ static void do_revoke(struct tn_table *table, const struct tn_op *op, struct tn_
         return;
     result->answer = TN_ANSWER_OK;
     result->lease = lease;
-    if (table->limits.observed) {
+    if (table->limits.observed || (table->limits.upstream && op->until <= table->now)) {
         vacate(table, lease, result);
     } else if (record->state == TN_LEASE_HELD) {
-        mark_revoked(table, lease);
+        tenure_ns until = table->now + tn_session_at(table, record->session)->ttl;
+        mark_revoked(table, lease, table->limits.upstream ? op->until : until);
+        wake_by(table, record->session, record->free_at);
         (void)list_revocations(table, record->session, record->revocation - 1, result);
+    }
+}
+
+/* The upstream's term @op->token goes to the first in line. */
+static void do_grant(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
+{
+    uint32_t lease = tn_lease_find(table, op->name, op->name_len);
+
+    TN_ASSERT(table->limits.upstream);
+    TN_ASSERT(op->token > 0);
+    result->answer = TN_ANSWER_FREE;
+    if (lease == 0)
+        return;
+    settle(table, lease, result);
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    result->lease = lease;
+    if (record->state != TN_LEASE_FREE || op->token <= record->token) {
+        result->answer = TN_ANSWER_STALE; /* P2: tokens rise, whatever upstream says. */
+    } else if (grant_next(table, lease, op->token, result)) {
+        if (op->token > table->last_token)
+            table->last_token = op->token;
+        notify_changed(table, lease, result);
+        result->answer = TN_ANSWER_GRANTED;
     }
 }
 
@@ -506,7 +565,7 @@ static void reap_one(struct tn_table *table, struct tn_result *result)
 {
     const struct tn_session_record *session = tn_session_at(table, table->dying);
     if (session->waiters.first != 0) {
-        tn_waiter_drop(table, session->waiters.first);
+        drop_waiter(table, session->waiters.first, result);
     } else if (session->leases.first != 0) {
         vacate(table, session->leases.first, result);
     } else {
@@ -526,7 +585,7 @@ static void work_off(struct tn_table *table, struct tn_result *result)
             reap_one(table, result);
         } else if (first == 0 || tn_session_at(table, first)->timer_key > table->now) {
             break;
-        } else if (!alive(table, first)) {
+        } else if (!tn_session_is_alive(table, first)) {
             tn_timer_drop(table, first);
             table->dying = first;
         } else {
@@ -544,7 +603,7 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
                                       struct tn_result *) = {
         [TN_OP_OPEN] = do_open,       [TN_OP_RENEW] = do_renew,     [TN_OP_CLOSE] = do_close,
         [TN_OP_ACQUIRE] = do_acquire, [TN_OP_RELEASE] = do_release, [TN_OP_READ] = do_read,
-        [TN_OP_REVOKE] = do_revoke,
+        [TN_OP_REVOKE] = do_revoke,   [TN_OP_GRANT] = do_grant,
     };
     TN_ASSERT(now >= table->now);
     TN_ASSERT(op->kind <= TN_OP_TICK);
@@ -560,7 +619,7 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
     ret_result->more = false;
     ret_result->lease = 0;
     ret_result->count = 0;
-    if (op->kind < TN_OP_RAISE)
+    if (op->kind < TN_OP_RAISE || op->kind == TN_OP_GRANT)
         operations[op->kind](table, op, ret_result);
     else if (op->kind == TN_OP_RAISE && op->token > table->last_token)
         table->last_token = op->token;
@@ -573,133 +632,6 @@ tenure_ns tn_table_wake_at(const struct tn_table *table)
     if (table->dying != 0)
         return table->now;
     return first != 0 ? tn_session_at(table, first)->timer_key : TN_NEVER;
-}
-
-/* What a session's life after a restart is: over if it was over, otherwise a full TTL. */
-static void restart_session(struct tn_table *table, uint32_t session, tenure_ns before,
-                            tenure_ns now)
-{
-    struct tn_session_record *record = tn_session_at(table, session);
-    if (before >= record->expires_at)
-        record->closed = true;
-    while (record->waiters.first != 0)
-        tn_waiter_drop(table, record->waiters.first);
-    for (uint32_t i = record->leases.first; i != 0; i = tn_lease_at(table, i)->links.next)
-        tn_lease_at(table, i)->free_at = now + record->ttl;
-    if (!table->limits.observed)
-        record->expires_at = now + (TN_PLANT(RESTART_FORGETS) ? record->ttl / 8 : record->ttl);
-    record->timer_key = record->closed ? now : record->expires_at;
-    record->seq = 0; /* Renewals are not on record; the next one counts whatever its number. */
-    record->heap_at = 0;
-    tn_timer_add(table, session);
-}
-
-static uint64_t highest_held_token(const struct tn_table *table)
-{
-    uint64_t highest = 0;
-    for (uint32_t i = 1; i < table->leases.used; i++) {
-        const struct tn_lease_record *lease = tn_lease_at(table, i);
-        if (lease->state >= TN_LEASE_HELD && lease->token > highest)
-            highest = lease->token;
-    }
-    return highest;
-}
-
-void tn_table_restart(struct tn_table *table, tenure_ns now)
-{
-    tenure_ns before = table->now;
-    table->now = now;
-    table->dying = 0;
-    table->heap.count = 0;
-    for (uint32_t i = 1; i < table->sessions.used; i++) {
-        uint32_t indexed = tn_session_find(table, &tn_session_at(table, i)->secret);
-        if (indexed == i) /* Not a freed slot. */
-            restart_session(table, i, before, now);
-    }
-    if (TN_PLANT(TOKEN_IN_MEMORY))
-        table->last_token = highest_held_token(table);
-}
-
-void tn_table_lease(const struct tn_table *table, uint32_t lease, struct tn_lease_view *ret_view)
-{
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-    *ret_view = (struct tn_lease_view) {
-        .name = tn_text_at(table, record->name),
-        .name_len = record->name.len,
-        .token = record->token,
-        .revoked = record->state == TN_LEASE_REVOKED,
-    };
-    if (record->state == TN_LEASE_FREE)
-        return;
-    const struct tn_session_record *session = tn_session_at(table, record->session);
-    ret_view->session = &session->secret;
-    ret_view->term = &record->term;
-    ret_view->label = tn_text_at(table, session->label);
-    ret_view->label_len = session->label.len;
-    ret_view->beat = session->beat;
-    ret_view->ttl = session->ttl;
-    ret_view->closed = session->closed;
-    if (alive(table, record->session))
-        ret_view->remaining = session->expires_at - table->now;
-}
-
-uint32_t tn_table_next(const struct tn_table *table, uint32_t lease)
-{
-    while (++lease < table->leases.used)
-        if (tn_lease_at(table, lease)->state != TN_LEASE_UNUSED)
-            return lease;
-    return 0;
-}
-
-uint32_t tn_table_next_session(const struct tn_table *table, uint32_t session)
-{
-    while (++session < table->sessions.used)
-        if (tn_session_at(table, session)->ttl > 0)
-            return session;
-    return 0;
-}
-
-void tn_table_session(const struct tn_table *table, uint32_t session,
-                      struct tn_session_view *ret_view)
-{
-    const struct tn_session_record *record = tn_session_at(table, session);
-    *ret_view = (struct tn_session_view) {
-        .secret = &record->secret,
-        .label = tn_text_at(table, record->label),
-        .label_len = record->label.len,
-        .ttl = record->ttl,
-        .expires_at = record->expires_at,
-        .closed = record->closed,
-        .owner = record->owner,
-    };
-}
-
-uint32_t tn_table_session_of(const struct tn_table *table, const struct tn_secret *secret)
-{
-    return tn_session_find(table, secret);
-}
-
-uint32_t tn_table_next_held(const struct tn_table *table, uint32_t session, uint32_t lease)
-{
-    return lease == 0 ? tn_session_at(table, session)->leases.first
-                      : tn_lease_at(table, lease)->links.next;
-}
-
-uint32_t tn_table_next_place(const struct tn_table *table, uint32_t session, uint32_t place)
-{
-    return place == 0 ? tn_session_at(table, session)->waiters.first
-                      : tn_waiter_at(table, place)->in_session.next;
-}
-
-uint32_t tn_table_place(const struct tn_table *table, uint32_t place, struct tn_secret *ret_term)
-{
-    *ret_term = tn_waiter_at(table, place)->term;
-    return tn_waiter_at(table, place)->lease;
-}
-
-const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lease)
-{
-    return &tn_lease_at(table, lease)->term;
 }
 
 int tn_table_put(struct tn_table *table, const struct tn_lease_view *view)
@@ -723,18 +655,6 @@ int tn_table_put(struct tn_table *table, const struct tn_lease_view *view)
     if (session != 0)
         attach(table, lease, session);
     if (session != 0 && view->revoked)
-        mark_revoked(table, lease);
+        mark_revoked(table, lease, table->now + tn_session_at(table, session)->ttl);
     return 0;
-}
-
-void tn_table_count(const struct tn_table *table, struct tn_table_counts *ret_counts)
-{
-    *ret_counts = (struct tn_table_counts) { .sessions = table->sessions.count,
-                                             .leases = table->leases.count,
-                                             .waiters = table->waiters.count };
-}
-
-uint64_t tn_table_token(const struct tn_table *table)
-{
-    return table->last_token;
 }

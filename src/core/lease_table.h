@@ -37,6 +37,7 @@ struct tn_table_limits {
     uint32_t owners;     /* Of sessions; 0: nobody counts what is whose. */
     bool observed;       /* No expiry of its own: an acquire brings an observer's evidence. */
     bool tells_ends;     /* ENDED notices are wanted too, by who keeps a journal. */
+    bool upstream;       /* An agent's: grants nothing by itself, GRANT brings the tokens. */
     struct tn_hash_key hash_key; /* Unknown to strangers who choose names. */
 };
 
@@ -47,8 +48,9 @@ enum tn_op_kind {
     TN_OP_ACQUIRE, /* @session, @term, @name, @wait. Again with the same @term: the same answer. */
     TN_OP_RELEASE, /* @session, @term, @name, @token; token 0: whatever @term has or waits for. */
     TN_OP_READ,    /* @name. */
-    TN_OP_REVOKE,  /* @name, @token (0: any). An operator's: no secret asked. */
+    TN_OP_REVOKE,  /* @name, @token (0: any). An operator's: no secret asked. An agent's: @until. */
     TN_OP_RAISE,   /* @token. An operator's: no grant from now on at or below it. */
+    TN_OP_GRANT,   /* @name, @token. An agent's: the upstream's term goes to the first in line. */
     TN_OP_TICK,    /* Time has passed; due at tn_table_wake_at. */
 };
 
@@ -62,11 +64,12 @@ struct tn_op {
     const char *label;
     uint32_t name_len;
     uint32_t label_len;
-    uint64_t seq;   /* OPEN, RENEW: rises with every attempt; an old one extends nothing. */
-    uint64_t token; /* RELEASE, REVOKE, RAISE; ACQUIRE with evidence. */
-    uint64_t beat;  /* ACQUIRE with evidence. */
-    uint64_t seen;  /* RENEW: revocations known so far. */
-    tenure_ns ttl;  /* OPEN. */
+    uint64_t seq;    /* OPEN, RENEW: rises with every attempt; an old one extends nothing. */
+    uint64_t token;  /* RELEASE, REVOKE, RAISE, GRANT; ACQUIRE with evidence. */
+    uint64_t beat;   /* ACQUIRE with evidence. */
+    uint64_t seen;   /* RENEW: revocations known so far. */
+    tenure_ns ttl;   /* OPEN. */
+    tenure_ns until; /* REVOKE at an agent: when no local term can be valid any more. */
     /* OPEN, RENEW, ACQUIRE: whose the session is if it is nobody's yet, up to limits.owners; 0:
      * nobody's. And what its owner may have, 0: as much as there is. OPEN: so many sessions;
      * ACQUIRE: leases and places in line together, so that a place can become a lease. */
@@ -76,12 +79,15 @@ struct tn_op {
 
 enum tn_answer {
     TN_ANSWER_OK,       /* OPEN, RENEW, CLOSE, REVOKE, RAISE, TICK. */
-    TN_ANSWER_GRANTED,  /* ACQUIRE: @token. */
-    TN_ANSWER_QUEUED,   /* ACQUIRE: its turn will come by a GRANTED notice. */
+    TN_ANSWER_GRANTED,  /* ACQUIRE: @token. GRANT: somebody has it. */
+    TN_ANSWER_QUEUED,   /* ACQUIRE: its turn will come by a GRANTED notice. An agent's: also of a
+                           free name, and without @wait: upstream has not answered yet. */
     TN_ANSWER_HELD,     /* ACQUIRE without @wait, READ: by @holder under @token. */
-    TN_ANSWER_FREE,     /* READ: the last token was @token, 0 if none is remembered. */
+    TN_ANSWER_FREE,     /* READ: the last token was @token, 0 if none is remembered. GRANT: nobody
+                           is in line. */
     TN_ANSWER_RELEASED, /* RELEASE: the term holds nothing; also when it is said again. */
-    TN_ANSWER_STALE,    /* RELEASE, REVOKE: that token is not current. OPEN, RENEW: an old @seq. */
+    TN_ANSWER_STALE,    /* RELEASE, REVOKE: that token is not current. OPEN, RENEW: an old @seq.
+                           GRANT: held, or a token that is not above the last one. */
     TN_ANSWER_DENIED,   /* RELEASE: current, but not this session's and term's. */
     TN_ANSWER_GONE,     /* There is no such session; it expired, or never was. */
     TN_ANSWER_FULL,     /* A limit is reached; nothing held or waited for has changed. */
@@ -109,6 +115,7 @@ enum tn_notice_kind {
     TN_NOTICE_REVOKED, /* To the session: stop, then release. */
     TN_NOTICE_CHANGED, /* To all who watch the name. */
     TN_NOTICE_ENDED,   /* The session is over and has nothing any more. No lease. */
+    TN_NOTICE_LINE,    /* At an agent: the line of a free name has its first waiter, or none. */
 };
 
 struct tn_notice {
@@ -194,6 +201,11 @@ uint32_t tn_table_session_of(const struct tn_table *table, const struct tn_secre
  * at the end. Ask for the next one before a step changes this one. */
 uint32_t tn_table_next_held(const struct tn_table *table, uint32_t session, uint32_t lease);
 uint32_t tn_table_next_place(const struct tn_table *table, uint32_t session, uint32_t place);
+/* The next place in the line of @lease after @place (0: the first), and its session; 0: the end. */
+uint32_t tn_table_next_waiter(const struct tn_table *table, uint32_t lease, uint32_t place,
+                              uint32_t *ret_session);
+/* The lease of this name; 0: there is none. */
+uint32_t tn_table_lease_of(const struct tn_table *table, const char *name, uint32_t len);
 /* The lease that @place waits for, and its term. */
 uint32_t tn_table_place(const struct tn_table *table, uint32_t place, struct tn_secret *ret_term);
 

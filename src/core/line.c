@@ -42,6 +42,7 @@ void tn_line_remove(struct tn_line_claim *claim)
         claim->line->claims = claim->next;
     claim->request = 0;
     claim->step = TN_LINE_NOTHING;
+    claim->line->due -= claim->free_at != TN_NEVER;
 }
 
 static bool is_granted(const struct tn_line_claim *claim)
@@ -67,7 +68,8 @@ static void ask(struct tn_line_claim *claim, enum tn_line_step step)
     TN_ASSERT(claim->step == TN_LINE_NOTHING);
     claim->step = step;
     claim->request = ++line->requests;
-    claim->fresh = claim->proof == TN_LINE_UNSURE || claim->goal != TN_LINE_ACQUIRE;
+    claim->fresh = (claim->proof == TN_LINE_UNSURE && !TN_PLANT(UNSURE_LAGS)) ||
+                   claim->goal != TN_LINE_ACQUIRE;
     line->host->step(line->arg, claim, step, claim->request);
 }
 
@@ -90,6 +92,14 @@ static void finish(struct tn_line_claim *claim, enum tn_answer answer)
     claim->line->host->done(claim->line->arg, claim, goal, &done);
 }
 
+/* When the claim gives up its key by itself. */
+static void set_free_at(struct tn_line_claim *claim, tenure_ns at)
+{
+    claim->line->due -= claim->free_at != TN_NEVER;
+    claim->line->due += at != TN_NEVER;
+    claim->free_at = at;
+}
+
 /* Our key is gone; a claim that led with it has ended, and one that waited has lost its place. */
 static void lose_key(struct tn_line_claim *claim)
 {
@@ -97,12 +107,15 @@ static void lose_key(struct tn_line_claim *claim)
 
     claim->proof = TN_LINE_NO_KEY;
     claim->behind = false;
-    claim->free_at = TN_NEVER;
+    set_free_at(claim, TN_NEVER);
     if (!led && claim->place != TN_LINE_OVER)
         claim->key.order = 0;
     if (led) {
         claim->place = TN_LINE_OVER;
-        claim->line->host->news(claim->line->arg, claim, TN_LINE_TOLD_ENDED);
+        if (claim->goal != TN_LINE_RELEASE) { /* Otherwise we have removed it ourselves. */
+            claim->line->revocations++;
+            claim->line->host->news(claim->line->arg, claim, TN_LINE_TOLD_ENDED);
+        }
     } else if (claim->place == TN_LINE_WAITING || claim->place == TN_LINE_BLOCKED) {
         claim->place = TN_LINE_OUT;
     }
@@ -113,8 +126,9 @@ static void revoke(struct tn_line_claim *claim, tenure_ns now)
     if (claim->place != TN_LINE_HELD)
         return;
     claim->place = TN_LINE_REVOKED;
+    claim->revocation = ++claim->line->revocations;
     if (claim->line->engine.hold_off > 0)
-        claim->free_at = now + claim->line->engine.hold_off;
+        set_free_at(claim, now + claim->line->engine.hold_off);
     claim->line->host->news(claim->line->arg, claim, TN_LINE_TOLD_REVOKED);
 }
 
@@ -238,7 +252,7 @@ static void note_left(struct tn_line_claim *claim)
     claim->proof = TN_LINE_NO_KEY;
     claim->waits = false;
     claim->behind = false;
-    claim->free_at = TN_NEVER;
+    set_free_at(claim, TN_NEVER);
     if (is_granted(claim))
         claim->place = TN_LINE_OVER;
     else if (claim->place != TN_LINE_OVER)
@@ -365,7 +379,7 @@ void tn_line_release(struct tn_line_claim *claim, tenure_ns now, uint64_t token)
     }
     claim->asked = token;
     claim->goal = TN_LINE_RELEASE;
-    claim->free_at = TN_NEVER;
+    set_free_at(claim, TN_NEVER);
     claim->tries = 0;
     drop_reading(claim);
     proceed(claim, now);
@@ -396,6 +410,44 @@ static void end_check(struct tn_line_claim *claim, tenure_ns now, const struct t
     claim->goal = TN_LINE_REST;
     if (claim->proof == TN_LINE_OURS && view->changed)
         revoke(claim, now);
+}
+
+/* --- What the engine lists -------------------------------------------------------------------- */
+
+/* A key that bears our name is ours if it is the one that we know, or else, when we may have one,
+ * the newest of them. */
+static uint64_t find_own(uint64_t own, enum tn_line_proof proof, const struct tn_line_seen *keys,
+                         size_t count)
+{
+    uint64_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t order = keys[i].order;
+        if (order == 0 || !keys[i].named)
+            continue;
+        if (order == own)
+            return own;
+        bool later = TN_PLANT(NAMED_OLDEST) && found != 0 ? order < found : order > found;
+        if (proof != TN_LINE_NO_KEY && later)
+            found = order;
+    }
+    return found;
+}
+
+void tn_line_find(uint64_t own, enum tn_line_proof proof, const struct tn_line_seen *keys,
+                  size_t count, struct tn_line_view *ret_view)
+{
+    struct tn_line_view view = { .own.order = find_own(own, proof, keys, count) };
+
+    view.whose = view.own.order != 0 ? TN_LINE_NAMED_MINE : TN_LINE_NOBODYS;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t order = keys[i].order;
+        if (order != 0 && (view.first == 0 || order < view.first))
+            view.first = order;
+        if (order < view.own.order && order > view.before)
+            view.before = order;
+    }
+    *ret_view = view;
 }
 
 /* --- The engine's answers --------------------------------------------------------------------- */
@@ -562,15 +614,23 @@ bool tn_line_adopt(struct tn_line_claim *claim, tenure_ns now, const struct tn_l
     return true;
 }
 
+void tn_line_remind(const struct tn_line *line, uint64_t seen)
+{
+    for (struct tn_line_claim *claim = line->claims; claim != NULL && line->revocations > seen;
+         claim = claim->next)
+        if (claim->place == TN_LINE_REVOKED && claim->revocation > seen)
+            line->host->news(line->arg, claim, TN_LINE_TOLD_REVOKED);
+}
+
 /* --- Time ------------------------------------------------------------------------------------- */
 
 void tn_line_tick(struct tn_line *line, tenure_ns now)
 {
-    for (struct tn_line_claim *claim = line->claims, *next; claim != NULL; claim = next) {
+    for (struct tn_line_claim *claim = line->claims, *next; claim != NULL && line->due > 0;
+         claim = next) {
         next = claim->next;
-        if (claim->free_at <= now) {
+        if (claim->free_at <= now)
             tn_line_release(claim, now, claim->key.token);
-        }
     }
 }
 
@@ -578,7 +638,8 @@ tenure_ns tn_line_wake_at(const struct tn_line *line)
 {
     tenure_ns at = TN_NEVER;
 
-    for (const struct tn_line_claim *claim = line->claims; claim != NULL; claim = claim->next)
+    for (const struct tn_line_claim *claim = line->due > 0 ? line->claims : NULL; claim != NULL;
+         claim = claim->next)
         if (claim->free_at < at)
             at = claim->free_at;
     return at;

@@ -27,6 +27,7 @@
  *   engine has to tell whose it is before it counts as ours.
  * - A create whose outcome is unknown is settled by a look, never by repeating it. That look must
  *   not come from a server that lags behind.
+ * - Of several keys that bear our name the newest is ours: the others are older sessions'.
  * - A release removes exactly the key that this claim created, never "the first".
  * - The token is the number under which the engine created the key, not a revision of some reply.
  *
@@ -36,6 +37,7 @@
 #define TN_CORE_LINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/secret.h"
@@ -73,7 +75,8 @@ enum tn_line_step {
     TN_LINE_NOTHING,
     TN_LINE_CREATE, /* A key of claim->term; with @behind even if others are there. tn_line_saw. */
     TN_LINE_LOOK,   /* Who is in line? With @fresh from no server that lags. tn_line_saw. */
-    TN_LINE_PROVE,  /* Is claim->key still there, and of this session? tn_line_proved. */
+    TN_LINE_PROVE,  /* Is claim->key still there, and of this session? From no server that lags.
+                       tn_line_proved. */
     TN_LINE_FOLLOW, /* Watch claim->before. tn_line_followed. */
     TN_LINE_REMOVE, /* Delete claim->key and nothing else. tn_line_removed. */
     TN_LINE_CLEAR,  /* Delete claim->before, which a term that is over left. tn_line_removed. */
@@ -89,6 +92,12 @@ enum tn_line_whose {
     TN_LINE_MINE,       /* Of this term and this session. */
     TN_LINE_NAMED_MINE, /* Named as ours; the session is not shown. */
     TN_LINE_SIBLINGS,   /* Of another term of this session, which has one key at most. */
+};
+
+/* A key that the engine lists. */
+struct tn_line_seen {
+    uint64_t order; /* 0: it is no candidate's. */
+    bool named;     /* It bears the name that our key has, or would have. */
 };
 
 /* What the engine tells of the line, in one consistent read. */
@@ -138,7 +147,8 @@ struct tn_line_claim {
     uint64_t before; /* The key that is watched. */
     uint64_t asked;  /* RELEASE: the token that was named; 0: any. */
     uint32_t tries;
-    tenure_ns free_at; /* REVOKED: when this claim gives up its key by itself. */
+    uint64_t revocation; /* REVOKED: its number. */
+    tenure_ns free_at;   /* REVOKED: when this claim gives up its key by itself. */
 };
 
 struct tn_line_host {
@@ -163,7 +173,9 @@ struct tn_line {
     void *arg;
     struct tn_line_engine engine;
     struct tn_line_claim *claims;
-    uint64_t requests; /* Numbers given out. */
+    uint64_t requests;    /* Numbers given out. */
+    uint64_t revocations; /* Terms that were revoked, or whose key was taken. */
+    uint32_t due;         /* Claims with a free_at. */
 };
 
 /* @host is borrowed for the session's life. */
@@ -179,6 +191,11 @@ uint32_t tn_line_held(const struct tn_line *line);
 /* Goals. Asked again while it is under way, a goal is answered once. */
 void tn_line_acquire(struct tn_line_claim *claim, tenure_ns now, bool wait);
 void tn_line_release(struct tn_line_claim *claim, tenure_ns now, uint64_t token);
+
+/* The view that @keys, which are in no order, give a claim with the key @own, 0: none is known.
+ * Whether the key that bears our name is ours has still to be proved. */
+void tn_line_find(uint64_t own, enum tn_line_proof proof, const struct tn_line_seen *keys,
+                  size_t count, struct tn_line_view *ret_view);
 
 /* The engine's answers. One that comes for a request given up long ago is ignored. */
 void tn_line_saw(struct tn_line_claim *claim, tenure_ns now, uint64_t request,
@@ -205,6 +222,9 @@ void tn_line_changed(struct tn_line_claim *claim, tenure_ns now, uint64_t order)
  * nothing takes it as granted: the reply to its acquire was lost. */
 bool tn_line_adopt(struct tn_line_claim *claim, tenure_ns now, const struct tn_line_key *key,
                    bool changed);
+
+/* Tell again of revocations after the first @seen of them, which the holder has heard of. */
+void tn_line_remind(const struct tn_line *line, uint64_t seen);
 
 /* Time has passed: revoked claims give up their keys. */
 void tn_line_tick(struct tn_line *line, tenure_ns now);

@@ -1,8 +1,8 @@
 /* observer.h - vacancy for stores that do not expire anything themselves.
  *
  * A record that has not changed for its holder's TTL, on the observer's own clock, counted from
- * after the read that first showed it returned, belongs to nobody any more (FAULTS: W >= TTL). No
- * clock is compared with another one's: only "did it change" crosses the network.
+ * after the read that first showed it returned, belongs to nobody any more. No clock is
+ * compared with another one's: only "did it change" crosses the network.
  *
  * Threads: one at a time. Memory: the caller's. Reads no clock. */
 #ifndef TN_CORE_OBSERVER_H

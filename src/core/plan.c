@@ -133,10 +133,29 @@ int64_t tn_plan_knob(const struct tn_plan *plan, enum tn_plan_knob knob)
     return values[knob];
 }
 
+/* What the hold-off adds to the store's TTL, so that nothing of D is lost by it. */
+static tenure_ns hold_off_asked(const struct tn_plan *plan)
+{
+    return scale_up(plan->hold_off, TN_PPM + (int64_t)plan->rho_store_ppm,
+                    TN_PPM - (int64_t)plan->rho_holder_ppm);
+}
+
+tenure_ns tn_plan_asked(const struct tn_plan *plan)
+{
+    return sum(plan->ttl, hold_off_asked(plan));
+}
+
 /* The right side of P1: the shortest real time after which the store can give the lease away. */
 static tenure_ns kept_for_least(const struct tn_plan *plan, tenure_ns ttl)
 {
     return scale_down(ttl, TN_PPM, TN_PPM + (int64_t)plan->rho_store_ppm);
+}
+
+/* A session of an engine with a lock-delay may end early, with its node or by an operator. Its
+ * names are then kept from others for the lock-delay alone, so no deadline may count with more. */
+static tenure_ns kept_at_least(const struct tn_plan *plan, tenure_ns ttl)
+{
+    return plan->delay_most > 0 ? least(ttl, plan->delay_most) : ttl;
 }
 
 /* P1 solved for D. Rounding down and subtracting the slack both shorten D: the safe side. The two
@@ -146,16 +165,16 @@ static tenure_ns valid_for_most(const struct tn_plan *plan, tenure_ns ttl)
     if (TN_PLANT(NO_MARGIN))
         return ttl;
     return scale_down(kept_for_least(plan, ttl), TN_PPM - (int64_t)plan->rho_holder_ppm, TN_PPM) -
-           plan->slack;
+           plan->slack - (TN_PLANT(NO_HOLD_OFF) ? 0 : plan->hold_off);
 }
 
 /* A margin that was enough for the TTL asked for is not enough for a longer one that was granted,
  * so it can only shorten what P1 allows. */
 tenure_ns tn_plan_valid_for(const struct tn_plan *plan, tenure_ns ttl)
 {
-    tenure_ns valid_for = valid_for_most(plan, ttl);
+    tenure_ns valid_for = valid_for_most(plan, kept_at_least(plan, ttl));
     if (plan->margin >= 0)
-        valid_for = least(valid_for, ttl - plan->margin);
+        valid_for = least(valid_for, ttl - hold_off_asked(plan) - plan->margin);
     return most(valid_for, 0);
 }
 
@@ -166,6 +185,13 @@ tenure_ns tn_plan_observe_for(tenure_ns ttl)
     return ttl;
 }
 
+tenure_ns tn_plan_late(const struct tn_plan *plan)
+{
+    tenure_ns asked = tn_plan_asked(plan);
+
+    return plan->slop + (tenure_ns)plan->slop_ttls * asked + least(asked, plan->delay_most);
+}
+
 /* P7: the store may run slow, and so may the follower that polls and the holder that stops. Work
  * that ignores SIGTERM is killed, so stopping takes up to G + K. */
 static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *answer)
@@ -173,7 +199,7 @@ static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *an
     int64_t slowest_holder = TN_PPM - (int64_t)plan->rho_holder_ppm;
     int64_t slowest_store = TN_PPM - (int64_t)plan->rho_store_ppm;
 
-    answer->expiry_real = scale_up(plan->ttl + plan->slop, TN_PPM, slowest_store);
+    answer->expiry_real = scale_up(tn_plan_asked(plan) + tn_plan_late(plan), TN_PPM, slowest_store);
     answer->poll_real =
         scale_up(plan->poll_every, TN_PPM + (int64_t)plan->jitter_ppm, slowest_holder);
     answer->stop_real = scale_up(plan->grace + plan->kill_bound, TN_PPM, slowest_holder);
@@ -186,18 +212,20 @@ enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_an
 {
     struct tn_plan_answer answer = { 0 };
     tenure_ns attempt = plan->attempt_timeout + plan->backoff;
-    tenure_ns best = most(valid_for_most(plan, plan->ttl), 0);
+    tenure_ns asked = tn_plan_asked(plan), kept = kept_at_least(plan, asked);
+    tenure_ns best = most(valid_for_most(plan, kept), 0);
 
     TN_ASSERT(attempt > 0);
-    /* What the margin asks for, even if P1 forbids it: the verdict is about that. */
-    answer.valid_for = plan->margin >= 0 ? most(plan->ttl - plan->margin, 0) : best;
+    /* What the margin or the TTL asks for, even if P1 forbids it: the verdict is about that. */
+    answer.valid_for = plan->margin >= 0 ? most(plan->ttl - plan->margin, 0)
+                                         : most(valid_for_most(plan, asked), 0);
     answer.margin = plan->ttl - answer.valid_for;
     answer.margin_least = plan->ttl - best;
     answer.kill_at = answer.valid_for - plan->kill_bound;
     answer.stop_at = answer.kill_at - plan->grace;
-    answer.p1_left =
-        scale_up(answer.valid_for + plan->slack, TN_PPM, TN_PPM - (int64_t)plan->rho_holder_ppm);
-    answer.p1_right = kept_for_least(plan, plan->ttl);
+    answer.p1_left = scale_up(answer.valid_for + plan->slack + plan->hold_off, TN_PPM,
+                              TN_PPM - (int64_t)plan->rho_holder_ppm);
+    answer.p1_right = kept_for_least(plan, kept);
     answer.p8_left = plan->renew_every + attempt + plan->pause;
     answer.p8_right = answer.stop_at;
     if (answer.stop_at > plan->renew_every + plan->pause)
@@ -281,13 +309,15 @@ void tn_plan_timing(const struct tn_plan *plan, tenure_ns ttl, struct tn_timing 
 {
     struct tn_plan agreed = *plan;
     TN_ASSERT(ttl > 0);
-    agreed.ttl = TN_PLANT(SHORT_GRANT) ? plan->ttl : ttl;
+    if (TN_PLANT(SHORT_GRANT))
+        ttl = tn_plan_asked(plan);
+    agreed.ttl = most(ttl - hold_off_asked(plan), 1); /* What is left to the term. */
     if (agreed.ttl < plan->ttl && agreed.renew_every > agreed.ttl / 3)
         agreed.set &= ~(1U << TN_KNOB_RENEW); /* The store cut the TTL short: renew faster. */
     derive(&agreed);
     *ret_timing = (struct tn_timing) {
-        .ttl = agreed.ttl,
-        .valid_for = tn_plan_valid_for(&agreed, agreed.ttl),
+        .ttl = ttl,
+        .valid_for = tn_plan_valid_for(&agreed, ttl),
         .renew_every = agreed.renew_every,
         .attempt_timeout = agreed.attempt_timeout,
         .backoff = agreed.backoff,

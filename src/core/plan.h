@@ -35,7 +35,11 @@ struct tn_plan {
     tenure_ns grace;           /* G: from SIGTERM to SIGKILL, or the time to drain. */
     tenure_ns kill_bound;      /* K: from SIGKILL until the process tree is reaped. */
     tenure_ns slack;           /* What the store may expire early by, on its own clock. */
-    tenure_ns slop;            /* What the store may expire late by, on its own clock. */
+    tenure_ns slop;            /* What the store may expire late by, on its own clock; */
+    uint32_t slop_ttls;        /* further whole TTLs of the same kind; */
+    tenure_ns delay_most;      /* and one more TTL, but at most this long, of a lock-delay. P1: no
+                                  deadline counts with a longer TTL. 0: no lock-delay. */
+    tenure_ns hold_off;        /* G1: least real time between a deadline and the next grant. */
     tenure_ns poll_every;      /* Backstop poll of a follower whose wake-up got lost. */
     tenure_ns fence_raise;     /* Time to raise the fences before "won". */
     tenure_ns margin;          /* TTL - D when the caller insists on one; negative: derived. */
@@ -94,12 +98,19 @@ void tn_plan_init(struct tn_plan *ret_plan, tenure_ns ttl);
 void tn_plan_turn(struct tn_plan *plan, enum tn_plan_knob knob, int64_t value);
 int64_t tn_plan_knob(const struct tn_plan *plan, enum tn_plan_knob knob);
 
-/* D for a TTL: the one place from which every holder's deadline comes. Zero when nothing is left;
- * never longer than P1 allows, also with a margin that is too small for @ttl. */
+/* D for a TTL of the store: the one place from which every holder's deadline comes. Zero when
+ * nothing is left; never longer than P1 allows, also with a margin that is too small for @ttl. */
 tenure_ns tn_plan_valid_for(const struct tn_plan *plan, tenure_ns ttl);
 
 /* How long an observer must see a record unchanged, on its own clock, before it may take over. */
 tenure_ns tn_plan_observe_for(tenure_ns ttl);
+
+/* The TTL to ask the store for: the plan's, and behind it room for the hold-off on whatever clock.
+ * A session whose store agreed to it has the same D as without a hold-off. */
+tenure_ns tn_plan_asked(const struct tn_plan *plan);
+
+/* How much later than its TTL the store may give a silent session's leases away, in all. */
+tenure_ns tn_plan_late(const struct tn_plan *plan);
 
 /* Judge the plan; @ret_answer is filled whatever the verdict. */
 enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_answer *ret_answer);
@@ -111,7 +122,7 @@ bool tn_plan_mend(const struct tn_plan *plan, enum tn_plan_knob knob, int64_t *r
 /* @span, shortened at random by up to @jitter_ppm of it: earlier is always safe, later is not. */
 tenure_ns tn_plan_jittered(struct tn_prng *prng, tenure_ns span, uint32_t jitter_ppm);
 
-/* The timing for the TTL that the store agreed to, which may differ from the one asked for. */
+/* The timing for the TTL that the store agreed to, which may differ from tn_plan_asked. */
 void tn_plan_timing(const struct tn_plan *plan, tenure_ns ttl, struct tn_timing *ret_timing);
 
 #endif

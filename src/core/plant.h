@@ -18,6 +18,7 @@
     X(GONE_IS_OK, "gone-is-ok", "P9", "the answer \"no such session\" counts as a renewal")        \
     X(ANY_REPLY, "any-reply", "P1", "a reply is not matched to its request: newest send counts")   \
     X(SHORT_GRANT, "short-grant", "P1", "a TTL cut short by the store is not noticed")             \
+    X(NO_HOLD_OFF, "no-hold-off", "G1", "the holder leads on into the hold-off")                   \
     X(MORE_IGNORED, "more-ignored", "P1", "extends although revocations were left unread")         \
     X(LATE_RETRY, "late-retry", "P8", "a failed renewal is retried only a full interval later")    \
     X(RENEW_ONCE, "renew-once", "P8", "a lost renewal is waited for, never repeated")              \
@@ -66,6 +67,11 @@
       "a session that is gone is opened again, and led on")                                        \
     X(NO_LOCK_DELAY, "no-lock-delay", "P1", "a session that ends early frees its rows at once")    \
     X(RENEWAL_WAITS, "renewal-waits", "P8", "a renewal waits for one before it that hangs")        \
+    X(FEED_RESUMES, "feed-resumes", "P1",                                                          \
+      "a change that the feed shows does not restart the count")                                   \
+    X(FEED_STRAY, "feed-stray", "P1", "a feed's word of a row of ours is taken for a grant")       \
+    X(FEED_OLD, "feed-old", "P7", "an event from before a read makes forget what was read")        \
+    X(FEED_TRUSTED, "feed-trusted", "P7", "a feed that is silent is trusted, and nothing is read") \
     X(MINORITY_GRANT, "minority-grant", "P1", "one vote less than a majority is enough")           \
     X(VOTE_TWICE, "vote-twice", "P1", "a server that repeats its answer has voted twice")          \
     X(RENEW_ANYWHERE, "renew-anywhere", "P1", "any majority renews, not one that has the votes")   \
@@ -78,6 +84,27 @@
     X(RELEASE_FIRST, "release-first", "P5", "a release deletes the first key, whosever it is")     \
     X(TOKEN_OF_REPLY, "token-of-reply", "P2", "the token is a reply's revision, not the key's")    \
     X(CREATE_REPEATED, "create-repeated", "P7", "a create without an answer is simply repeated")   \
+    X(UNSURE_LAGS, "unsure-lags", "P7",                                                            \
+      "a create without an answer is sought on a lagging server")                                  \
+    X(NAMED_OLDEST, "named-oldest", "P7", "of the keys that bear our name, the oldest is ours")    \
+    X(AGENT_NOT_NESTED, "agent-not-nested", "N1",                                                  \
+      "a local TTL is promised beyond the agent's upstream deadline")                              \
+    X(AGENT_TOKEN_KEPT, "agent-token-kept", "P2", "the next local holder gets the same token")     \
+    X(AGENT_GRANTS, "agent-grants", "P2", "an agent grants a name that upstream did not give it")  \
+    X(AGENT_LOST_IGNORED, "agent-lost-ignored", "P1",                                              \
+      "a term that upstream took away is led on locally")                                          \
+    X(AGENT_GIVES_BACK, "agent-gives-back", "P1",                                                  \
+      "an agent gives a term back upstream before its local holder has stopped")                   \
+    X(AGENT_FORGETS, "agent-forgets", "P1",                                                        \
+      "an agent that starts again gives back what local sessions hold")                            \
+    X(AGENT_NEW_SESSION, "agent-new-session", "P1",                                                \
+      "an agent that starts again goes on with old terms under a new session")                     \
+    X(NOTE_OLD_TOKEN, "note-old-token", "H1", "steps down for a note that names an earlier term")  \
+    X(NOTE_IGNORED, "note-ignored", "H2", "a holder that is asked to step down leads on")          \
+    X(NOTE_RETURNS, "note-returns", "H2", "a holder that was asked to step down wins again")       \
+    X(NOTE_FOREVER, "note-forever", "P7", "a note that is over still keeps candidates out")        \
+    X(RANK_IGNORED, "rank-ignored", "H3", "a candidate stays in line before a higher one")         \
+    X(RANK_KEPT, "rank-kept", "H3", "a leader that yields leads on although a higher one waits")   \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \
@@ -92,8 +119,10 @@ enum tn_plant { TN_PLANT_NONE, TN_PLANT_LIST(TN_PLANT_ENUM) TN_PLANT_COUNT };
 #ifdef TN_PLANTS
 extern enum tn_plant tn_planted; /* Set once, before the simulation starts. */
 #define TN_PLANT(symbol) (tn_planted == TN_PLANT_##symbol)
+#define TN_PLANT_OTHER(symbol) (tn_planted != TN_PLANT_NONE && !TN_PLANT(symbol))
 #else
 #define TN_PLANT(symbol) 0
+#define TN_PLANT_OTHER(symbol) 0
 #endif
 
 #endif

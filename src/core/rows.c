@@ -11,76 +11,13 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "core/plant.h"
+#include "core/rows_inside.h"
 
 enum {
-    TRIES = 6,      /* Writes that may conflict before the goal counts as failed. */
-    LOOK_EVERY = 4, /* Engines with sessions: renewals between two looks at the rows held. */
-    RETRIES = 8,    /* Times a name is asked for within a lock-delay. */
+    TRIES = 6,   /* Writes that may conflict before the goal counts as failed. */
+    RETRIES = 8, /* Times a name is asked for within a lock-delay. */
 };
-
-#define LOCK_DELAY_MOST TN_SEC(60) /* What Consul accepts. */
-
-static void proceed(struct tn_rows_claim *claim, tenure_ns now);
-
-static size_t version_len(const char *version)
-{
-    size_t len = 0;
-
-    while (len < TN_ROW_VERSION && version[len] != '\0')
-        len++;
-    TN_ASSERT(len < TN_ROW_VERSION);
-    return len;
-}
-
-uint64_t tn_row_beat(const char *version)
-{
-    static const struct tn_hash_key key = { 1, 1 }; /* Nobody gains by a collision. */
-    uint64_t beat = tn_hash(key, version, version_len(version));
-
-    return beat != 0 ? beat : 1;
-}
-
-/* A version that is no number counts as 0: the token then goes on from the floor. */
-static uint64_t version_number(const char *version)
-{
-    uint64_t number = 0;
-
-    for (const char *at = version; *at != '\0'; at++) {
-        uint64_t digit = (uint64_t)(*at - '0');
-        if (*at < '0' || *at > '9' || number > (UINT64_MAX - digit) / 10)
-            return 0;
-        number = 10 * number + digit;
-    }
-    return number;
-}
-
-uint64_t tn_row_token(const struct tn_row *row, const char *version)
-{
-    uint64_t number;
-
-    if (!row->minted)
-        return row->token;
-    number = version_number(version);
-    if (number > row->floor || TN_PLANT(FLOOR_IGNORED))
-        return number;
-    return row->floor + (row->floor < UINT64_MAX);
-}
-
-void tn_rows_name_settle(struct tn_rows_name *name, struct tn_row *row, const char *version)
-{
-    bool known = !tn_secret_is_zero(&row->term) && tn_secret_equal(&name->term, &row->term);
-
-    if (!row->minted)
-        return;
-    row->token = known && !row->held ? name->token : tn_row_token(row, version);
-    row->minted = false;
-    if (row->held) {
-        name->term = row->term;
-        name->token = row->token;
-    }
-}
 
 void tn_rows_init(struct tn_rows *rows, const struct tn_rows_host *host, void *arg,
                   const struct tn_secret *session_hash, tenure_ns ttl, tenure_ns attempt_timeout,
@@ -93,6 +30,7 @@ void tn_rows_init(struct tn_rows *rows, const struct tn_rows_host *host, void *a
         .ttl = ttl,
         .attempt_timeout = attempt_timeout,
         .acquire_timeout = acquire_timeout,
+        .feed_trust = ttl,
     };
 }
 
@@ -111,70 +49,16 @@ void tn_rows_add(struct tn_rows *rows, struct tn_rows_claim *claim, struct tn_ro
 
 /* --- Renewals --------------------------------------------------------------------------------- */
 
-static uint32_t count_held(const struct tn_rows *rows)
-{
-    uint32_t held = 0;
-
-    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
-        held += claim->held || claim->revoked;
-    return held;
-}
-
-static bool is_covered(const struct tn_rows *rows, uint64_t number)
-{
-    for (const struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
-        if (claim->held && claim->covered < number)
-            return false;
-    return true;
-}
-
-/* Answer the renewals that have failed, and those that every row held has been written for. */
-static void answer_renewals(struct tn_rows *rows)
-{
-    uint32_t kept = 0;
-    uint32_t count = rows->renewal_count;
-    struct tn_rows_renewal all[TN_ROWS_RENEWALS];
-
-    memcpy(all, rows->renewals, sizeof all);
-    for (uint32_t i = 0; i < count; i++) {
-        bool covered = rows->has_sessions ? all[i].done : is_covered(rows, all[i].number);
-        enum tn_rows_outcome outcome = all[i].failed ? TN_ROWS_FAILED : TN_ROWS_WRITTEN;
-        if (!all[i].failed && covered)
-            rows->good_until = all[i].begun_at + rows->ttl;
-        if (all[i].failed || covered || rows->gone)
-            rows->host->renewed(rows->arg, all[i].seq, rows->gone ? TN_ROWS_GONE : outcome,
-                                count_held(rows));
-        else
-            rows->renewals[kept++] = all[i];
-    }
-    rows->renewal_count = kept;
-}
-
-static void fail_renewals(struct tn_rows *rows, uint64_t most)
-{
-    for (uint32_t i = 0; i < rows->renewal_count; i++)
-        if (rows->renewals[i].number <= most)
-            rows->renewals[i].failed = true;
-}
-
-static bool is_wanted(const struct tn_rows_claim *claim)
-{
-    const struct tn_rows *rows = claim->rows;
-
-    return claim->held && !rows->has_sessions && rows->renewal_count > 0 &&
-           claim->covered < rows->renewals[rows->renewal_count - 1].number;
-}
-
 /* The claim has nothing else to do: a renewal may be waiting for it. */
 static void rest(struct tn_rows_claim *claim, tenure_ns now)
 {
     claim->goal = TN_ROWS_REST;
     claim->tries = 0;
     claim->unsettled = false;
-    answer_renewals(claim->rows);
-    if (is_wanted(claim)) {
+    tn_rows_answer_renewals(claim->rows);
+    if (tn_rows_is_wanted(claim)) {
         claim->goal = TN_ROWS_RENEW;
-        proceed(claim, now);
+        tn_rows_proceed(claim, now);
     }
 }
 
@@ -184,49 +68,22 @@ static void fail_renewal(struct tn_rows_claim *claim, tenure_ns now)
     if (TN_PLANT(RENEW_PARTIAL))
         claim->covered = claim->sent_in;
     else if (!claim->rows->has_sessions)
-        fail_renewals(claim->rows, claim->sent_in);
+        tn_rows_fail_renewals(claim->rows, claim->sent_in);
     rest(claim, now);
 }
 
-/* Each renewal is a call of its own: one that hangs does not hold up the next. What the change feed
- * did not tell of a row held, an occasional look finds. */
-static void renew_session(struct tn_rows *rows, tenure_ns now)
+void tn_rows_abandon(struct tn_rows_claim *claim)
 {
-    bool waits = TN_PLANT(RENEWAL_WAITS) && rows->renewal_count > 1;
+    claim->held = claim->revoked = false;
+}
 
-    if (!rows->gone && !waits)
-        rows->host->session(rows->arg, rows->begun, rows->id[0] != '\0' ? TN_OP_RENEW : TN_OP_OPEN,
-                            rows->id);
-    if (rows->begun % LOOK_EVERY != 0 || TN_PLANT(SESSION_REBORN))
+void tn_rows_outdate(struct tn_rows *rows, const struct tn_rows_claim *by)
+{
+    if (!by->row.held || by->row.revoked)
         return;
     for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next)
-        tn_rows_look(claim, now);
-}
-
-void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq)
-{
-    tn_rows_tick(rows, now);
-    if (rows->renewal_count == TN_ROWS_RENEWALS) {
-        rows->renewals[0].failed = true;
-        answer_renewals(rows);
-    }
-    rows->begun++;
-    rows->renewals[rows->renewal_count++] =
-        (struct tn_rows_renewal) { .seq = seq, .number = rows->begun, .begun_at = now };
-    if (rows->has_sessions)
-        renew_session(rows, now);
-    for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
-        if (claim->goal == TN_ROWS_REST && is_wanted(claim)) {
-            claim->goal = TN_ROWS_RENEW;
-            proceed(claim, now);
-        }
-    }
-    answer_renewals(rows);
-}
-
-bool tn_rows_is_over(const struct tn_rows *rows, tenure_ns now)
-{
-    return now >= rows->good_until;
+        if (claim != by && claim->name == by->name)
+            claim->revoked = false;
 }
 
 void tn_rows_remove(struct tn_rows_claim *claim)
@@ -238,7 +95,7 @@ void tn_rows_remove(struct tn_rows_claim *claim)
     else
         claim->rows->claims = claim->next;
     claim->held = false;
-    answer_renewals(claim->rows);
+    tn_rows_answer_renewals(claim->rows);
 }
 
 /* --- Requests --------------------------------------------------------------------------------- */
@@ -287,6 +144,8 @@ static void finish(struct tn_rows_claim *claim, tenure_ns now, enum tn_answer an
     struct tn_rows_answer done = { .answer = answer };
     enum tn_rows_goal goal = claim->goal;
 
+    if (goal == TN_ROWS_ACQUIRE && answer == TN_ANSWER_HELD)
+        claim->name->refused = claim->term;
     if (goal == TN_ROWS_ACQUIRE && answer == TN_ANSWER_GRANTED) {
         claim->held = !claim->row.revoked;
         claim->revoked = claim->row.revoked;
@@ -404,7 +263,7 @@ static void judge_acquire(struct tn_rows_claim *claim, tenure_ns now, bool writt
 {
     const struct tn_row *row = &claim->row;
     enum tn_rows_whose whose = tn_rows_whose(claim->rows, claim->name, row);
-    bool silent = whose == TN_ROWS_OTHERS && tn_observer_vacant(&claim->name->observer, now);
+    bool silent = whose == TN_ROWS_OTHERS && tn_rows_name_is_silent(claim->name, now);
 
     if (is_mine(claim) && !row->revoked)
         claim_row(claim, now, written);
@@ -462,7 +321,7 @@ static void judge_renewal(struct tn_rows_claim *claim, tenure_ns now)
         rest(claim, now);
     } else if (!is_mine(claim) || claim->row.revoked) {
         end_term(claim, now);
-    } else if (is_wanted(claim)) {
+    } else if (tn_rows_is_wanted(claim)) {
         put(claim, now, &row);
     } else {
         rest(claim, now);
@@ -485,10 +344,27 @@ static void judge_revoke(struct tn_rows_claim *claim, tenure_ns now)
     }
 }
 
+/* Another process of this session holds it, by the same secrets: this one may renew from now on. */
+static void judge_adoption(struct tn_rows_claim *claim, tenure_ns now)
+{
+    struct tn_rows *rows = claim->rows;
+    const struct tn_row *row = &claim->row;
+
+    if (!is_mine(claim) || row->revoked || row->token != claim->asked) {
+        finish(claim, now, TN_ANSWER_GONE);
+        return;
+    }
+    claim->held = true;
+    claim->token = row->token;
+    rows->ttl = row->ttl;
+    memcpy(rows->id, row->owner, sizeof rows->id);
+    finish(claim, now, TN_ANSWER_OK);
+}
+
 static void judge_read(struct tn_rows_claim *claim, tenure_ns now)
 {
     enum tn_rows_whose whose = tn_rows_whose(claim->rows, claim->name, &claim->row);
-    bool silent = whose == TN_ROWS_OTHERS && tn_observer_vacant(&claim->name->observer, now);
+    bool silent = whose == TN_ROWS_OTHERS && tn_rows_name_is_silent(claim->name, now);
 
     if (whose == TN_ROWS_STRAY)
         fail(claim, now);
@@ -516,12 +392,15 @@ static void judge(struct tn_rows_claim *claim, tenure_ns now, bool written)
     case TN_ROWS_READ:
         judge_read(claim, now);
         break;
+    case TN_ROWS_ADOPT:
+        judge_adoption(claim, now);
+        break;
     case TN_ROWS_REST:
         break;
     }
 }
 
-static void proceed(struct tn_rows_claim *claim, tenure_ns now)
+void tn_rows_proceed(struct tn_rows_claim *claim, tenure_ns now)
 {
     if (claim->request != 0)
         return; /* Its answer comes first. */
@@ -536,26 +415,43 @@ bool tn_rows_is_free(const struct tn_rows_claim *claim)
     return claim->goal == TN_ROWS_REST || claim->goal == TN_ROWS_RENEW;
 }
 
+static void answer_shown(struct tn_rows_claim *claim, tenure_ns now)
+{
+    claim->row = claim->name->shown;
+    memcpy(claim->version, claim->name->shown_version, sizeof claim->version);
+    claim->known = false;
+    finish(claim, now, TN_ANSWER_HELD);
+    claim->row.label = NULL;
+    claim->row.label_len = 0;
+}
+
 void tn_rows_start(struct tn_rows_claim *claim, tenure_ns now, const struct tn_op *op)
 {
-    static const enum tn_rows_goal goals[] = { [TN_OP_ACQUIRE] = TN_ROWS_ACQUIRE,
+    static const enum tn_rows_goal goals[] = { [TN_OP_RENEW] = TN_ROWS_ADOPT,
+                                               [TN_OP_ACQUIRE] = TN_ROWS_ACQUIRE,
                                                [TN_OP_RELEASE] = TN_ROWS_RELEASE,
                                                [TN_OP_READ] = TN_ROWS_READ,
                                                [TN_OP_REVOKE] = TN_ROWS_REVOKE };
 
     TN_ASSERT(tn_rows_is_free(claim));
-    TN_ASSERT(op->kind >= TN_OP_ACQUIRE && op->kind <= TN_OP_REVOKE);
+    TN_ASSERT(op->kind <= TN_OP_REVOKE);
     claim->goal = goals[op->kind];
+    TN_ASSERT(claim->goal != TN_ROWS_REST);
     claim->tries = 0;
     claim->asked = op->token;
     if (claim->goal == TN_ROWS_RELEASE) {
         if (op->token == 0 || op->token == claim->token)
             claim->held = false; /* No renewal waits for a row on its way out. */
-        answer_renewals(claim->rows);
+        tn_rows_answer_renewals(claim->rows);
     } else if (claim->request == 0) {
         claim->known = false; /* What others may have written counts. */
     }
-    proceed(claim, now);
+    if (claim->request == 0 && claim->goal == TN_ROWS_ACQUIRE &&
+        tn_rows_name_shows_held(claim->name, now, claim->rows->has_sessions,
+                                claim->rows->feed_trust, &claim->term))
+        answer_shown(claim, now);
+    else
+        tn_rows_proceed(claim, now);
 }
 
 void tn_rows_look(struct tn_rows_claim *claim, tenure_ns now)
@@ -564,14 +460,14 @@ void tn_rows_look(struct tn_rows_claim *claim, tenure_ns now)
         return; /* Or what is under way will show it. */
     claim->goal = TN_ROWS_RENEW;
     claim->known = false;
-    proceed(claim, now);
+    tn_rows_proceed(claim, now);
 }
 
 /* --- The engine's answers --------------------------------------------------------------------- */
 
 static void set_version(struct tn_rows_claim *claim, const char *version)
 {
-    memcpy(claim->version, version, version_len(version) + 1);
+    memcpy(claim->version, version, tn_row_version_len(version) + 1);
     claim->known = true;
 }
 
@@ -592,25 +488,6 @@ static void settle_token(struct tn_rows_claim *claim)
     row->minted = false;
 }
 
-/* Another process's row: its silence begins, goes on, or is over. */
-static void observe(struct tn_rows_name *name, tenure_ns sent_at, tenure_ns now, bool others,
-                    const struct tn_row *row, const char *version, tenure_ns ttl)
-{
-    struct tn_observer before = name->observer;
-
-    if (TN_PLANT(BLIND_TAKEOVER) && others && tn_observer_vacant(&before, now))
-        return;
-    tn_observer_saw(&name->observer, sent_at, now, others, row->token, tn_row_beat(version), ttl);
-    if (!name->observer.watching || name->observer.since != before.since || !before.watching)
-        name->told = false;
-}
-
-void tn_rows_name_saw(struct tn_rows_name *name, tenure_ns now, bool others,
-                      const struct tn_row *row, const char *version)
-{
-    observe(name, now, now, row->held && others, row, version, row->ttl);
-}
-
 void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
                  const struct tn_row *row, const char *version)
 {
@@ -619,10 +496,11 @@ void tn_rows_got(struct tn_rows_claim *claim, tenure_ns now, uint64_t request,
     claim->row = *row;
     set_version(claim, version);
     settle_token(claim);
+    tn_rows_name_know(claim->name, now, version);
     bool others = row->held && !claim->rows->has_sessions &&
                   tn_rows_whose(claim->rows, claim->name, row) == TN_ROWS_OTHERS;
-    observe(claim->name, claim->sent_at, now, others, &claim->row, version,
-            TN_PLANT(OWN_TTL) ? claim->rows->ttl : row->ttl);
+    tn_rows_name_observe(claim->name, claim->sent_at, now, others, &claim->row, version,
+                         TN_PLANT(OWN_TTL) ? claim->rows->ttl : row->ttl);
     judge(claim, now, false);
     claim->row.label = NULL; /* It was lent for this call. */
     claim->row.label_len = 0;
@@ -646,7 +524,7 @@ static void look_again(struct tn_rows_claim *claim, tenure_ns now)
     if (++claim->tries >= TRIES)
         fail(claim, now);
     else
-        proceed(claim, now);
+        tn_rows_proceed(claim, now);
 }
 
 /* What the plants do instead of looking: once more, whatever the version is by now. */
@@ -670,13 +548,11 @@ static void wait_for_engine(struct tn_rows_claim *claim, tenure_ns now)
         finish(claim, now, TN_ANSWER_HELD);
 }
 
-static void end_session(struct tn_rows *rows);
-
 /* The engine refused a write for a session that it does not know. */
 static void lose_session(struct tn_rows_claim *claim, tenure_ns now)
 {
     claim->known = false;
-    end_session(claim->rows);
+    tn_rows_end_session(claim->rows);
     if (claim->goal == TN_ROWS_ACQUIRE)
         finish(claim, now, TN_ANSWER_GONE);
     else if (claim->goal != TN_ROWS_REST)
@@ -704,8 +580,9 @@ void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t reque
         set_version(claim, version);
         settle_token(claim);
         claim->covered = claim->sent_in;
+        tn_rows_name_know(claim->name, now, version);
         tn_observer_init(&claim->name->observer);
-        answer_renewals(claim->rows);
+        tn_rows_answer_renewals(claim->rows);
         judge(claim, now, true);
         break;
     case TN_ROWS_CONFLICT:
@@ -734,85 +611,7 @@ void tn_rows_put_done(struct tn_rows_claim *claim, tenure_ns now, uint64_t reque
     }
 }
 
-/* --- The engine's session --------------------------------------------------------------------- */
-
-tenure_ns tn_rows_lock_delay(tenure_ns ttl)
-{
-    if (TN_PLANT(NO_LOCK_DELAY))
-        return 0;
-    return ttl < LOCK_DELAY_MOST ? ttl : LOCK_DELAY_MOST;
-}
-
-/* Nothing that this session had is ours any longer. */
-static void end_session(struct tn_rows *rows)
-{
-    rows->gone = true;
-    for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
-        bool held = claim->held;
-        claim->held = claim->revoked = claim->known = false;
-        if (held)
-            rows->host->ended(rows->arg, claim);
-    }
-    answer_renewals(rows);
-}
-
-/* The reply to an earlier OPEN was late: there are two, and one is enough. */
-static void set_session_id(struct tn_rows *rows, uint64_t number, const char *id)
-{
-    size_t len = 0;
-
-    while (len < TN_ROW_OWNER && id[len] != '\0')
-        len++;
-    TN_ASSERT(len < TN_ROW_OWNER);
-    if (rows->id[0] == '\0')
-        memcpy(rows->id, id, len + 1);
-    else if (memcmp(rows->id, id, len + 1) != 0)
-        rows->host->session(rows->arg, number, TN_OP_CLOSE, id);
-}
-
-void tn_rows_session_done(struct tn_rows *rows, tenure_ns now, uint64_t number,
-                          enum tn_rows_outcome outcome, const char *id)
-{
-    (void)now;
-    if (outcome == TN_ROWS_GONE && TN_PLANT(SESSION_REBORN)) {
-        rows->id[0] = '\0';
-        rows->host->session(rows->arg, number, TN_OP_OPEN, rows->id);
-        return;
-    }
-    if (outcome == TN_ROWS_GONE) {
-        end_session(rows);
-        return;
-    }
-    if (outcome == TN_ROWS_WRITTEN)
-        set_session_id(rows, number, id);
-    for (uint32_t i = 0; i < rows->renewal_count; i++) {
-        struct tn_rows_renewal *renewal = &rows->renewals[i];
-        if (renewal->number == number) {
-            renewal->done = outcome == TN_ROWS_WRITTEN;
-            renewal->failed = !renewal->done;
-        }
-    }
-    answer_renewals(rows);
-}
-
-void tn_rows_close_session(struct tn_rows *rows)
-{
-    if (rows->id[0] != '\0' && !rows->gone)
-        rows->host->session(rows->arg, 0, TN_OP_CLOSE, rows->id);
-    rows->gone = true;
-}
-
 /* --- Time ------------------------------------------------------------------------------------- */
-
-static void give_up_renewals(struct tn_rows *rows, tenure_ns now)
-{
-    if (!rows->has_sessions || TN_PLANT(RENEWAL_WAITS))
-        return;
-    for (uint32_t i = 0; i < rows->renewal_count; i++)
-        if (rows->renewals[i].begun_at + rows->attempt_timeout <= now)
-            rows->renewals[i].failed = true;
-    answer_renewals(rows);
-}
 
 /* Nobody can take a row over as long as its session lives. So a holder that was told to give it
  * back and has not done so for a TTL, in which its deadline has passed, is relieved of it. */
@@ -825,12 +624,12 @@ static void give_back(struct tn_rows_claim *claim, tenure_ns now)
     claim->give_back_at = now + claim->rows->ttl / RETRIES; /* Should it fail. */
     claim->asked = 0;
     claim->known = false;
-    proceed(claim, now);
+    tn_rows_proceed(claim, now);
 }
 
 void tn_rows_tick(struct tn_rows *rows, tenure_ns now)
 {
-    give_up_renewals(rows, now);
+    tn_rows_give_up_renewals(rows, now);
     for (struct tn_rows_claim *claim = rows->claims; claim != NULL; claim = claim->next) {
         give_back(claim, now);
         if (claim->give_up_at > now)
@@ -853,28 +652,6 @@ tenure_ns tn_rows_wake_at(const struct tn_rows *rows)
         if (rows->has_sessions && claim->revoked && claim->goal == TN_ROWS_REST &&
             claim->request == 0 && claim->give_back_at < at)
             at = claim->give_back_at;
-    if (rows->has_sessions && rows->renewal_count > 0 && !TN_PLANT(RENEWAL_WAITS) &&
-        rows->renewals[0].begun_at + rows->attempt_timeout < at)
-        at = rows->renewals[0].begun_at + rows->attempt_timeout;
-    return at;
-}
-
-tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name)
-{
-    if (name->retry_at != 0)
-        return name->retry_at;
-    return name->told ? TN_NEVER : tn_observer_wake_at(&name->observer);
-}
-
-bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now)
-{
-    bool vacated = !name->told && tn_observer_vacant(&name->observer, now);
-
-    if (name->retry_at != 0) {
-        vacated = name->retry_at <= now;
-        name->retry_at = vacated ? 0 : name->retry_at;
-        return vacated;
-    }
-    name->told = name->told || vacated;
-    return vacated;
+    tenure_ns renewals_at = tn_rows_give_up_renewals_at(rows);
+    return renewals_at < at ? renewals_at : at;
 }

@@ -29,6 +29,10 @@
  * session early, its lock-delay keeps the rows from others for as long as the holder may believe in
  * it.
  *
+ * A script acquires in one process and renews in another, which knows the secrets and the name. It
+ * adopts the term first: a read shows that the row is still that session's and term's. That alone
+ * extends nothing; the renewal after it does, by a write or a call like any other.
+ *
  * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock;
  * the host's functions are called from within these calls and must not call back. */
 #ifndef TN_CORE_ROWS_H
@@ -40,29 +44,10 @@
 #include "base/secret.h"
 #include "base/time.h"
 #include "core/lease_table.h"
-#include "core/observer.h"
+#include "core/rows_name.h"
 
 enum {
-    TN_ROW_VERSION = 64,  /* Room for a version's text, the zero behind it included; */
-    TN_ROW_OWNER = 40,    /* and for the engine's name of a session. */
     TN_ROWS_RENEWALS = 8, /* Renewals that may wait at once: as many as a session's attempts. */
-};
-
-/* What is on record of a name, whatever the engine's own layout is. */
-struct tn_row {
-    bool held;
-    bool revoked;             /* Held, and an operator asks for it back. */
-    bool minted;              /* Its token is not in it but follows from the version. */
-    uint64_t token;           /* Of the term or, when free, of the last one; 0: there was none. */
-    uint64_t floor;           /* No grant at or below it; an operator's, or the engine's. */
-    tenure_ns ttl;            /* Of the holder's session. */
-    struct tn_secret session; /* Hashes of the holder's secrets; zero: not a client of ours. The */
-    struct tn_secret term;    /* term's stays on the free row, to recognise a repeated release. */
-    uint64_t nonce;           /* New in every write, so that no two rows are equal. */
-    const char *label;        /* Borrowed for the call; NULL: none. */
-    uint32_t label_len;
-    /* Engines with sessions: the one that holds the row or, in a release, that is to give it up. */
-    char owner[TN_ROW_OWNER];
 };
 
 enum tn_rows_goal {
@@ -73,6 +58,7 @@ enum tn_rows_goal {
     TN_ROWS_RELEASE,
     TN_ROWS_REVOKE,
     TN_ROWS_GIVE_BACK, /* A release of our own accord; nobody is told. */
+    TN_ROWS_ADOPT,     /* A term that another process of the same session has acquired. */
 };
 
 /* How a write, or a call about the session, ended. */
@@ -85,16 +71,7 @@ enum tn_rows_outcome {
     TN_ROWS_GONE,     /* The engine does not know the session (any more). */
 };
 
-struct tn_rows;
-
-/* What this process knows of one name; shared by all its claims on it. */
-struct tn_rows_name {
-    struct tn_observer observer; /* Of a holder that is not this process. */
-    bool told;                   /* That it is silent. */
-    tenure_ns retry_at;          /* The engine may give it out then; 0: nothing is waited for. */
-    struct tn_secret term; /* The last one that was seen to hold the row before its token was in */
-    uint64_t token;        /* it, and the token that followed from the version then. */
-};
+#define TN_ROWS_DELAY_MOST TN_SEC(60) /* The longest lock-delay that Consul accepts. */
 
 /* One term on one name; the caller's, usually the first member of something larger. */
 struct tn_rows_claim {
@@ -134,7 +111,7 @@ struct tn_rows_host {
     /* Write @row if the version is still claim->version (empty: if there is none); answer with
      * tn_rows_put_done. */
     void (*put)(void *arg, struct tn_rows_claim *claim, uint64_t request, const struct tn_row *row);
-    /* ACQUIRE, RELEASE, READ or REVOKE has ended. */
+    /* ACQUIRE, RELEASE, READ, REVOKE or ADOPT has ended. */
     void (*done)(void *arg, struct tn_rows_claim *claim, enum tn_rows_goal goal,
                  const struct tn_rows_answer *answer);
     /* Renewal @seq has ended: WRITTEN, GONE or anything else, which is a failure; @held: as in
@@ -171,9 +148,12 @@ struct tn_rows {
     char id[TN_ROW_OWNER]; /* The engine's name of it; empty: it is not open yet. */
     const char *label;
     uint32_t label_len;
-    /* A request without an answer has an unknown outcome after this; one of an ACQUIRE, which no
-     * deadline waits for, may take longer. */
+    /* A request without an answer has an unknown outcome after this; one of an ACQUIRE, or that
+     * opens a session, which no deadline waits for, may take longer. */
     tenure_ns attempt_timeout, acquire_timeout;
+    /* Engines with sessions, where rows do not change as long as all is well: how long a change
+     * feed is trusted that says nothing; a TTL unless the host knows how often it speaks. */
+    tenure_ns feed_trust;
     struct tn_rows_claim *claims;
     tenure_ns good_until; /* A TTL from when the last successful renewal began. */
     uint64_t begun;       /* Renewals so far. */
@@ -193,16 +173,20 @@ void tn_rows_add(struct tn_rows *rows, struct tn_rows_claim *claim, struct tn_ro
                  const struct tn_secret *term_hash);
 /* Forget it, whatever it is doing; answers that still come for it must not be passed on. */
 void tn_rows_remove(struct tn_rows_claim *claim);
+/* Its row could not be given back: it is left to those who observe it. */
+void tn_rows_abandon(struct tn_rows_claim *claim);
+/* @by has just written its row as held: no other term on that name is left to be given back. */
+void tn_rows_outdate(struct tn_rows *rows, const struct tn_rows_claim *by);
 
 /* Begin one goal; the claim must be at rest or renewing (tn_rows_is_free). @op is as for the lease
- * table: ACQUIRE, RELEASE, READ or REVOKE. */
+ * table: ACQUIRE, RELEASE, READ or REVOKE; and RENEW, which adopts the term with op->token: OK, or
+ * GONE, if the row is not, or no longer, of this session, term and token. An adopted session has
+ * the TTL and, where the engine has sessions, the id that the row has.
+ * A candidate that a read has refused asks again every now and then: while a change feed shows
+ * another holder, and that one is not silent, the answer is HELD without another read. */
 void tn_rows_start(struct tn_rows_claim *claim, tenure_ns now, const struct tn_op *op);
 bool tn_rows_is_free(const struct tn_rows_claim *claim);
 
-/* Whose term a row shows. A stray is of this session, and no claim holds it: a write whose outcome
- * is unknown left it behind. No renewal covers it and the application never heard of it, so it is
- * told to nobody, neither as its own nor as another's. */
-enum tn_rows_whose { TN_ROWS_OTHERS, TN_ROWS_OURS, TN_ROWS_STRAY };
 enum tn_rows_whose tn_rows_whose(const struct tn_rows *rows, const struct tn_rows_name *name,
                                  const struct tn_row *row);
 
@@ -211,6 +195,8 @@ void tn_rows_look(struct tn_rows_claim *claim, tenure_ns now);
 
 /* Whether the session was not renewed for a TTL: others may have taken all that it had. */
 bool tn_rows_is_over(const struct tn_rows *rows, tenure_ns now);
+/* Then nothing of it is held any longer. */
+void tn_rows_abandon_all(struct tn_rows *rows);
 
 /* Write every row held; answered by renewed(@seq), at once if none is. */
 void tn_rows_renew(struct tn_rows *rows, tenure_ns now, uint64_t seq);
@@ -232,26 +218,5 @@ tenure_ns tn_rows_lock_delay(tenure_ns ttl);
 /* Time has passed: give up requests without an answer. */
 void tn_rows_tick(struct tn_rows *rows, tenure_ns now);
 tenure_ns tn_rows_wake_at(const struct tn_rows *rows);
-
-/* A change feed shows the row: what is observed of its holder begins anew with every change, from
- * @now on, which is after the change. @others: no session of this process has it. */
-void tn_rows_name_saw(struct tn_rows_name *name, tenure_ns now, bool others,
-                      const struct tn_row *row, const char *version);
-
-/* When the holder last seen is to be taken for gone, unless something changes; and, once for each
- * silence, that it is. Whoever waits may ask for the name then. */
-tenure_ns tn_rows_name_wake_at(const struct tn_rows_name *name);
-bool tn_rows_name_is_vacated(struct tn_rows_name *name, tenure_ns now);
-
-/* The token of a row: the one in it or, when it is minted, its version, and always above its floor.
- */
-uint64_t tn_row_token(const struct tn_row *row, const char *version);
-
-/* The same for a row that may have been seen before: where the engine has freed a row in which the
- * token is not, the last term's token is the one that it was seen with. Then it is in the row. */
-void tn_rows_name_settle(struct tn_rows_name *name, struct tn_row *row, const char *version);
-
-/* What an observer compares: differs whenever the version does. */
-uint64_t tn_row_beat(const char *version);
 
 #endif

@@ -31,7 +31,7 @@ void tn_session_init(struct tn_session *session, const struct tn_plan *plan, uin
         .attempt_at = TN_NEVER,
         .overdue_at = TN_NEVER,
     };
-    tn_plan_timing(plan, plan->ttl, &session->timing);
+    tn_plan_timing(plan, tn_plan_asked(plan), &session->timing);
     tn_prng_seed(&session->prng, seed);
 }
 
@@ -128,6 +128,8 @@ static void extend(struct tn_session *session, tenure_ns sent_at)
     tenure_ns deadline = from + session->timing.valid_for;
     if (deadline > session->deadline)
         session->deadline = deadline;
+    if (sent_at > session->proven)
+        session->proven = sent_at;
 }
 
 /* The newest answer says which TTL counts. One that is shorter than before takes back what was
@@ -272,7 +274,8 @@ const char *tn_reason_text(enum tn_reason reason)
         [TN_REASON_REVOKED] = "revoked",    [TN_REASON_RELEASED] = "released",
         [TN_REASON_STALLED] = "stalled",    [TN_REASON_TOKEN_REGRESSED] = "token-regressed",
         [TN_REASON_FENCE] = "fence-failed", [TN_REASON_CLOSED] = "closed",
+        [TN_REASON_NOTE_ASKED] = "asked",
     };
-    TN_ASSERT(reason <= TN_REASON_CLOSED);
+    TN_ASSERT(reason <= TN_REASON_NOTE_ASKED);
     return texts[reason];
 }

@@ -45,7 +45,8 @@ enum tn_reason {
     TN_REASON_STALLED,         /* The work loop stopped checking in, or did not drain in time. */
     TN_REASON_TOKEN_REGRESSED, /* The store went back in time: a higher token was seen before. */
     TN_REASON_FENCE,           /* The fence could not be raised. */
-    TN_REASON_CLOSED           /* The application closed the session. */
+    TN_REASON_CLOSED,          /* The application closed the session. */
+    TN_REASON_NOTE_ASKED       /* An operator's note asks the holder to step down. */
 };
 
 enum tn_session_event_kind {
@@ -99,6 +100,7 @@ struct tn_session {
     uint64_t answered; /* The newest attempt that the store said yes to. */
     tenure_ns now;     /* Of the last step; time never goes back. */
     tenure_ns deadline;
+    tenure_ns proven; /* When the last attempt that the store confirmed was sent; 0: none was. */
     tenure_ns attempt_at; /* When to send the next attempt. */
     tenure_ns overdue_at; /* When the newest attempt counts as failed. */
     uint32_t failures;    /* Attempts failed in a row. */

@@ -318,6 +318,8 @@ static void end_asking(struct tn_votes_claim *claim, struct tn_votes_round *roun
         answer(claim, final, round);
         end_claim(claim);
     } else if (!known) {
+        if (claim->wait && is_split(claim))
+            check_later(claim);
         fail(claim, round);
     } else if (claim->wait) {
         if (is_split(claim))
@@ -605,6 +607,17 @@ void tn_votes_claims_join(struct tn_votes_session *session, unsigned server)
 
 /* --- Votes that split ------------------------------------------------------------------------- */
 
+/* There are enough votes, and too few servers have confirmed the token: one has refused it, or its
+ * answer was lost. All are heard before another token is chosen. */
+static void ask_everybody(struct tn_votes_claim *claim)
+{
+    claim->asking = ask(claim, TN_VOTES_RECLAIM, tn_votes_all(votes_of(claim)));
+    if (claim->asking != NULL)
+        claim->state = TN_VOTES_ASKING;
+    else
+        check_later(claim);
+}
+
 /* The term with the most votes goes on, and asks for what others gave up; they make way, and are in
  * the queues again. */
 static void heard_check(struct tn_votes_round *round)
@@ -614,6 +627,10 @@ static void heard_check(struct tn_votes_round *round)
 
     if (round->heard != round->asked || claim->state != TN_VOTES_WAITING || !is_split(claim))
         return;
+    if (!claim->led && is_enough(claim, claim->voted)) {
+        ask_everybody(claim);
+        return;
+    }
     (void)tn_votes_leader(round, false, &server);
     if (claim->voted == 0 || server < 0 ||
         tn_secret_equal(&round->replies[server].term, &claim->term)) {

@@ -15,6 +15,7 @@
 #include "base/pattern.h"
 #include "base/secret.h"
 #include "base/sha256.h"
+#include "core/note.h"
 #include "runtime/random.h"
 
 enum { SALT_BYTES = 16, WORDS = 5, LINES_MAX = 10000 };
@@ -208,6 +209,10 @@ static int read_lines(struct tn_acl *acl, FILE *file, const char *path, struct t
             rc = TENURE_E_INVALID;
         }
     }
+    if (rc == 0 && ferror(file)) { /* A directory, or a disk that fails: these are not all rules. */
+        tn_text_addf(reterr, "%s: %s", path, strerror(errno));
+        rc = TENURE_E_INVALID;
+    }
     free(line);
     return rc;
 }
@@ -271,9 +276,49 @@ bool tn_acl_knows(const struct tn_acl *acl, const char *user, const char *secret
     return difference == 0 && found != &nobody;
 }
 
+/* Whether *@name lies below @prefix; then what follows it is left. */
+static bool take_prefix(const char **name, size_t *len, const char *prefix)
+{
+    size_t prefix_len = strlen(prefix);
+
+    if (*len <= prefix_len || memcmp(*name, prefix, prefix_len) != 0)
+        return false;
+    *name += prefix_len;
+    *len -= prefix_len;
+    return true;
+}
+
+void tn_acl_resolve(enum tn_right *right, const char **name, size_t *len)
+{
+    const char *rest = *name;
+    size_t rest_len = *len;
+
+    if (rest == NULL || !take_prefix(&rest, &rest_len, TN_NOTE_PREFIX))
+        return;
+    if (take_prefix(name, len, TN_NOTE_EVERY))
+        return;
+    /* To wait at a priority is to wait: "LEVEL/NAME" needs what NAME needs. */
+    if (take_prefix(&rest, &rest_len, "priority/") && rest_len > 2 && rest[1] == '/') {
+        *name = rest + 2;
+        *len = rest_len - 2;
+        return;
+    }
+    if (*right != TN_OBSERVE)
+        *right = TN_ADMIN;
+    if (take_prefix(name, len, TN_NOTE_ASK))
+        return;
+    bool of_node = take_prefix(&rest, &rest_len, "drain/");
+    bool open = of_node && *right == TN_OBSERVE;
+    *name = open ? NULL : "*";
+    *len = open ? 0 : 1;
+}
+
 bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right right,
                    const char *name, size_t len)
 {
+    tn_acl_resolve(&right, &name, &len);
+    if (name == NULL)
+        return tn_acl_allows_some(acl, user, right);
     for (size_t i = 0; i < acl->rule_count; i++) {
         const struct rule *rule = &acl->rules[i];
         if (rule->right >= right && strcmp(rule->user, user) == 0 &&
@@ -288,6 +333,19 @@ bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_righ
     for (size_t i = 0; i < acl->rule_count; i++)
         if (acl->rules[i].right >= right && strcmp(acl->rules[i].user, user) == 0)
             return true;
+    return false;
+}
+
+bool tn_acl_rule(const struct tn_acl *acl, const char *user, size_t number,
+                 enum tn_right *ret_right, const char **ret_pattern)
+{
+    for (size_t i = 0; i < acl->rule_count; i++) {
+        if (strcmp(acl->rules[i].user, user) != 0 || number-- > 0)
+            continue;
+        *ret_right = acl->rules[i].right;
+        *ret_pattern = acl->rules[i].pattern;
+        return true;
+    }
     return false;
 }
 

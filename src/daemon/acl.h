@@ -34,11 +34,24 @@ void tn_acl_free(struct tn_acl *acl);
 /* Whether @secret is that of @user. Takes as long for a user that there is not. */
 bool tn_acl_knows(const struct tn_acl *acl, const char *user, const char *secret, size_t len);
 
+/* A name below "~tenure/" is about something else. Turns the right to it into the right that is
+ * needed:
+ *   a mark of `run --every`   the same right to the name that it is about
+ *   a note about a name       to leave or end it: admin on that name; to read it: observe
+ *   a note about a node       to leave or end it: admin on everything; to read it: observe on
+ *                             anything (*@name is NULL then)
+ *   all else                  admin or observe on everything */
+void tn_acl_resolve(enum tn_right *right, const char **name, size_t *len);
+
 /* Whether @user, which may be "", has the right to @name, or to all that a pattern covers. */
 bool tn_acl_allows(const struct tn_acl *acl, const char *user, enum tn_right right,
                    const char *name, size_t len);
 /* To anything at all. */
 bool tn_acl_allows_some(const struct tn_acl *acl, const char *user, enum tn_right right);
+
+/* The rule of @user with this number, from 0. False: there are no more. */
+bool tn_acl_rule(const struct tn_acl *acl, const char *user, size_t number,
+                 enum tn_right *ret_right, const char **ret_pattern);
 
 /* Whether @user has the same secret in both, and is there. */
 bool tn_acl_keeps(const struct tn_acl *before, const struct tn_acl *now, const char *user);

@@ -162,6 +162,9 @@ void tn_cmd_fence(struct tn_call *call)
         do_show(call);
     else if (call->count > 1 && tn_resp_is(&call->words[1], "REMOVE"))
         do_remove(call);
+    else if (call->count > 1 && tn_resp_is(&call->words[1], "LIST"))
+        tn_show_fences(call);
     else
-        tn_reply_error(call, "ERR usage: FENCE ADMIT|RAISE|SHOW|REMOVE RESOURCE [TOKEN|FORGET]");
+        tn_reply_error(call,
+                       "ERR usage: FENCE ADMIT|RAISE|SHOW|REMOVE|LIST RESOURCE [TOKEN|FORGET]");
 }

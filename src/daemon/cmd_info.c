@@ -7,7 +7,7 @@
 #include "base/time.h"
 #include "daemon/server.h"
 
-static const char version[] = TENURE_VERSION;
+const char tn_daemon_version[] = TENURE_VERSION;
 
 static void reply_hello(struct tn_call *call)
 {
@@ -19,13 +19,13 @@ static void reply_hello(struct tn_call *call)
     tn_resp_put_text(out, "server");
     tn_resp_put_text(out, "tenured");
     tn_resp_put_text(out, "version");
-    tn_resp_put_text(out, version);
+    tn_resp_put_text(out, tn_daemon_version);
     tn_resp_put_text(out, "proto");
     tn_resp_put_int(out, out->resp3 ? 3 : 2);
     tn_resp_put_text(out, "id");
     tn_resp_put_u64(out, call->conn->id);
     tn_resp_put_text(out, "mode");
-    tn_resp_put_text(out, "standalone");
+    tn_resp_put_text(out, call->server->agent != NULL ? "agent" : "standalone");
     tn_resp_put_text(out, "role");
     tn_resp_put_text(out, "master"); /* Redis's word, which its clients look for. */
     tn_resp_put_text(out, "modules");
@@ -69,7 +69,8 @@ void tn_cmd_info(struct tn_call *call)
 {
     const struct tn_server *server = call->server;
     struct tn_table_counts counts;
-    char buf[2048];
+    char buf[4096];
+    struct tn_process process;
     struct tn_text text;
     struct tn_resp_out *out;
 
@@ -77,8 +78,18 @@ void tn_cmd_info(struct tn_call *call)
         return;
     tn_table_count(server->state.table, &counts);
     tn_text_init(&text, buf, sizeof buf);
-    tn_text_addf(&text, "# Server\r\ntenured_version:%s\r\nprocess_id:%ld\r\n", version,
+    tn_process_read(server, &process);
+    tn_text_addf(&text, "# Server\r\ntenured_version:%s\r\nprocess_id:%ld\r\n", tn_daemon_version,
                  (long)getpid());
+    add_line(&text, "uptime_in_seconds", (uint64_t)(process.uptime / TN_SEC(1)));
+    const char *dir = server->config.journal.dir != NULL ? server->config.journal.dir : "";
+    tn_text_add(&text, "data_directory:");
+    tn_text_escape(&text, dir, strlen(dir));
+    tn_text_add(&text, "\r\n\r\n# Process\r\n");
+    add_line(&text, "used_memory_rss", process.memory);
+    add_line(&text, "open_fds", process.fds);
+    add_line(&text, "max_fds", process.fds_max);
+    tn_text_addf(&text, "used_cpu_seconds:%.3f\r\n", process.cpu_seconds);
     tn_text_add(&text, "\r\n# Leases\r\n");
     add_line(&text, "sessions", counts.sessions);
     add_line(&text, "names", counts.leases);

@@ -8,8 +8,12 @@
 
 #define LIST_MAX 1000
 #define WAIT_MAX_MS UINT64_C(86400000)
+/* How long an agent's upstream may take to say who has a name. */
+#define UPSTREAM_MS 5000
+#define LOOK_MS 1000
 
 #define ACQUIRE_USAGE "LEASE ACQUIRE SESSION TERM|* NAME [WAIT MS|QUEUE]"
+#define LEASE_USAGE "LEASE ACQUIRE|RELEASE|GET|LIST|LINE|MACQUIRE|MRELEASE|MGET ..."
 #define LIST_USAGE "LEASE LIST CURSOR [PREFIX TEXT] [COUNT N]"
 
 static void take_name(const struct tn_call *call, uint32_t index, struct tn_op *op)
@@ -41,11 +45,34 @@ static void reply_held(struct tn_call *call, const char *word, uint32_t lease)
     if (out == NULL)
         return;
     tn_table_lease(call->server->state.table, lease, &view);
+    if (view.session == NULL) /* An agent's: upstream may have told who has it. */
+        (void)tn_agent_record(call->server, view.name, view.name_len, &view);
+    if (view.session == NULL)
+        view.token = 0;
     tn_resp_put_array(out, 4);
     tn_resp_put_text(out, word);
     tn_resp_put_u64(out, view.token);
-    tn_resp_put_bulk(out, view.label, view.label_len);
+    tn_resp_put_bulk(out, view.label_len > 0 ? view.label : "", view.label_len);
     tn_resp_put_int(out, view.remaining / TN_MS(1));
+}
+
+/* At an agent: upstream says whether the name is free, so even who does not wait, waits for that.
+ */
+static void wait_for_upstream(struct tn_call *call, const struct tn_op *op, const char *term_text)
+{
+    struct tn_op give_up = *op;
+    struct tn_lease_view view;
+    struct tn_result result;
+
+    if (!tn_agent_record(call->server, op->name, op->name_len, &view) || view.session == NULL) {
+        if (!tn_wait_begin(call, TN_WAIT_ONCE, op, term_text, UPSTREAM_MS))
+            tn_reply_error(call, "UNAVAILABLE no memory; ask again");
+        return;
+    }
+    reply_held(call, "held", tn_table_lease_of(call->server->state.table, op->name, op->name_len));
+    give_up.kind = TN_OP_RELEASE;
+    give_up.token = 0;
+    tn_server_step(call->server, &give_up, &result);
 }
 
 struct acquire {
@@ -73,9 +100,11 @@ static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t inde
         reply_held(call, "held", result.lease);
         break;
     case TN_ANSWER_QUEUED:
-        if (!how->block)
+        if (!how->op.wait)
+            wait_for_upstream(call, &how->op, how->term_text);
+        else if (!how->block)
             reply_held(call, "queued", result.lease);
-        else if (!tn_wait_begin(call, &how->op, how->term_text, how->wait_ms))
+        else if (!tn_wait_begin(call, TN_WAIT_TURN, &how->op, how->term_text, how->wait_ms))
             tn_reply_error(call, "UNAVAILABLE no memory; ask again");
         break;
     case TN_ANSWER_OK:
@@ -179,12 +208,12 @@ static void do_release(struct tn_call *call, bool many)
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-void tn_put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
-                  const struct tn_resp_word *name)
+static void put_fields(struct tn_resp_out *out, const struct tn_lease_view *view,
+                       const struct tn_resp_word *name, uint32_t more)
 {
     char term[32];
 
-    tn_resp_put_map(out, view->session != NULL ? 8 : 3);
+    tn_resp_put_map(out, (view->session != NULL ? 8 : 3) + more);
     tn_resp_put_text(out, "name");
     tn_resp_put_bulk(out, name->bytes, name->len);
     tn_resp_put_text(out, "state");
@@ -209,8 +238,41 @@ void tn_put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
     tn_resp_put_bulk(out, term, sizeof term);
 }
 
+void tn_put_lease(struct tn_resp_out *out, const struct tn_lease_view *view,
+                  const struct tn_resp_word *name)
+{
+    put_fields(out, view, name, 0);
+}
+
+/* Counting those who wait walks the line, so LEASE GET, which candidates ask, does not. */
+void tn_put_lease_shown(const struct tn_server *server, struct tn_resp_out *out, uint32_t lease,
+                        const struct tn_resp_word *name)
+{
+    struct tn_lease_view view = { 0 };
+    const struct tn_term *term = NULL;
+    enum tn_term_end why;
+    uint32_t place = 0, session, waiting = 0;
+
+    if (lease != 0)
+        tn_table_lease(server->state.table, lease, &view);
+    while (lease != 0 &&
+           (place = tn_table_next_waiter(server->state.table, lease, place, &session)) != 0)
+        waiting++;
+    if (view.session != NULL)
+        term = tn_history_current(&server->past.history, name->bytes, name->len, &why);
+    bool since = term != NULL && term->token == view.token;
+    put_fields(out, &view, name, since ? 2 : 1);
+    if (since) {
+        tn_resp_put_text(out, "since_ms");
+        tn_resp_put_int(out, term->from);
+    }
+    tn_resp_put_text(out, "waiting");
+    tn_resp_put_int(out, waiting);
+}
+
 static void do_get(struct tn_call *call)
 {
+    static const char no_term[32];
     struct tn_op op = { .kind = TN_OP_READ };
     struct tn_lease_view view = { 0 };
     struct tn_result result;
@@ -223,6 +285,12 @@ static void do_get(struct tn_call *call)
     tn_server_step(call->server, &op, &result);
     if (result.lease != 0)
         tn_table_lease(call->server->state.table, result.lease, &view);
+    if (call->server->agent != NULL && view.session == NULL &&
+        !tn_agent_record(call->server, op.name, op.name_len, &view)) {
+        if (!tn_wait_begin(call, TN_WAIT_LOOK, &op, no_term, LOOK_MS))
+            tn_reply_error(call, "UNAVAILABLE no memory; ask again");
+        return;
+    }
     out = tn_reply(call, 2048);
     if (out != NULL)
         tn_put_lease(out, &view, &call->words[2]);
@@ -248,7 +316,7 @@ static bool read_listing(struct tn_call *call, struct listing *ret)
             return false;
         }
     }
-    if (ret->count < 1 || ret->count > LIST_MAX || ret->cursor > UINT32_MAX) {
+    if (ret->count < 1 || ret->count > LIST_MAX || ret->cursor >= UINT32_MAX) {
         tn_reply_error(call, "ERR COUNT from 1 to %d, and a CURSOR that a reply gave", LIST_MAX);
         return false;
     }
@@ -280,7 +348,7 @@ static void do_list(struct tn_call *call)
                                     memcmp(view.name, list.prefix->bytes, list.prefix->len) == 0))
             found[count++] = lease;
     }
-    out = tn_reply(call, 4 * TN_RESP_HEAD_MAX + (size_t)count * 800);
+    out = tn_reply(call, 4 * TN_RESP_HEAD_MAX + (size_t)count * 900);
     if (out == NULL)
         return;
     tn_resp_put_array(out, 2);
@@ -289,7 +357,8 @@ static void do_list(struct tn_call *call)
     for (uint32_t i = 0; i < count; i++) {
         struct tn_lease_view view;
         tn_table_lease(table, found[i], &view);
-        tn_put_lease(out, &view, &(struct tn_resp_word) { view.name, view.name_len });
+        tn_put_lease_shown(call->server, out, found[i],
+                           &(struct tn_resp_word) { view.name, view.name_len });
     }
 }
 
@@ -297,8 +366,7 @@ void tn_cmd_lease(struct tn_call *call)
 {
     const struct tn_resp_word *verb = &call->words[1];
 
-    if (!tn_word_count(call, 2, TN_WORDS_MAX,
-                       "LEASE ACQUIRE|RELEASE|GET|LIST|MACQUIRE|MRELEASE ..."))
+    if (!tn_word_count(call, 2, TN_WORDS_MAX, LEASE_USAGE))
         return;
     if (tn_resp_is(verb, "ACQUIRE"))
         do_acquire(call);
@@ -312,8 +380,12 @@ void tn_cmd_lease(struct tn_call *call)
         do_acquire_many(call);
     else if (tn_resp_is(verb, "MRELEASE"))
         do_release(call, true);
+    else if (tn_resp_is(verb, "MGET"))
+        tn_show_leases(call);
+    else if (tn_resp_is(verb, "LINE"))
+        tn_show_line(call);
     else
-        tn_reply_error(call, "ERR usage: LEASE ACQUIRE|RELEASE|GET|LIST|MACQUIRE|MRELEASE ...");
+        tn_reply_error(call, "ERR usage: " LEASE_USAGE);
 }
 
 /* --- The operator's --------------------------------------------------------------------------- */
@@ -332,7 +404,7 @@ void tn_cmd_revoke(struct tn_call *call)
 
     if (!tn_word_count(call, 2, 3, "REVOKE NAME [TOKEN]") || !tn_word_name(call, 1, "NAME") ||
         !tn_may_word(call, TN_ADMIN, 1) ||
-        (call->count == 3 && !tn_word_u64(call, 2, "TOKEN", &op.token)) || !tn_may_write(call))
+        (call->count == 3 && !tn_word_token(call, 2, &op.token)) || !tn_may_write(call))
         return;
     take_name(call, 1, &op);
     tn_server_step(call->server, &op, &result);

@@ -11,7 +11,7 @@
 #define OPEN_USAGE "SESSION OPEN SECRET|* TTL-MS [LABEL TEXT] [SEQ N] [SAW TOKEN] [BIND]"
 #define ATTACH_USAGE "SESSION ATTACH SECRET [SAW TOKEN] [BIND]"
 #define RENEW_USAGE "SESSION RENEW SECRET [SEQ N] [SEEN N]"
-#define USAGE "SESSION RENEW|OPEN|ATTACH|CLOSE|BIND|MRENEW ..."
+#define USAGE "SESSION RENEW|OPEN|ATTACH|CLOSE|BIND|LIST|MRENEW ..."
 
 /* Options of OPEN and RENEW, from word @from on. */
 struct options {
@@ -63,7 +63,7 @@ static bool is_older(struct tn_call *call, uint64_t saw)
 {
     uint64_t token = tn_table_token(call->server->state.table);
 
-    if (saw <= token)
+    if (saw <= token || call->server->agent != NULL) /* An agent's data is its upstream's. */
         return false;
     if (tn_log_due(call->server, TN_SAID_OLDER))
         tn_log("a client has seen token %llu, the highest here is %llu: is this an older copy of "
@@ -93,8 +93,27 @@ static void reply_opened(struct tn_call *call, const char *text, const struct tn
     tn_resp_put_u64(out, tn_table_token(call->server->state.table));
 }
 
+/* The end of a session ends its leases. Its secret alone does not give the right to that: those of
+ * notes and of a move's blocks follow from what everybody may read. */
+static bool may_end(struct tn_call *call, const struct tn_secret *session)
+{
+    const struct tn_table *table = call->server->state.table;
+    uint32_t index = tn_table_session_of(table, session);
+    struct tn_lease_view view;
+
+    for (uint32_t i = 0; index != 0 && (i = tn_table_next_held(table, index, i)) != 0;) {
+        tn_table_lease(table, i, &view);
+        if (!view.revoked && !tn_may(call, TN_ACQUIRE, view.name, view.name_len))
+            return false;
+    }
+    return true;
+}
+
+/* The session ends with the last process that is bound to it. */
 static bool bind_peer(struct tn_call *call, const struct tn_secret *session)
 {
+    if (!may_end(call, session))
+        return false;
     int rc = tn_link_bind(call->server, call->conn, session);
 
     if (rc == 0)
@@ -129,11 +148,14 @@ static void do_open(struct tn_call *call)
         op.label_len = options.label->len;
     }
     tn_owner_name(call, TN_LIMIT_SESSIONS, &op);
+    tenure_ns proven = tn_agent_listen(call->server);
     tn_server_step(call->server, &op, &result);
     if (result.answer != TN_ANSWER_OK) {
         tn_owner_refuse(call, &op, &result);
         return;
     }
+    if (!tn_agent_promise(call, proven, &result.ttl))
+        return;
     if (call->conn->out.resp3)
         (void)tn_link_attach(call->server, call->conn, &op.session);
     if (!options.bind || bind_peer(call, &op.session))
@@ -175,12 +197,15 @@ static void renew_one(struct tn_call *call, uint32_t index, uint64_t seq, uint64
         return;
     op.seq = seq_of(call->server, seq);
     tn_owner_name(call, TN_LIMIT_LEASES, &op);
+    tenure_ns proven = tn_agent_listen(call->server);
     tn_server_step(call->server, &op, &result);
     call->server->count.renewals++;
     if (call->conn->renewed++ == 0)
         call->conn->renewed_at = call->server->now;
     if (result.answer == TN_ANSWER_OK && !tn_pending_take_back(call->server, &op, &result))
         call->renews = false;
+    if (result.answer == TN_ANSWER_OK && !tn_agent_promise(call, proven, &result.ttl))
+        return;
     if (result.answer == TN_ANSWER_OK)
         reply_renewed(call, &result);
     else
@@ -222,7 +247,8 @@ static void do_close(struct tn_call *call)
     struct tn_result result;
 
     if (!tn_word_count(call, 3, 3, "SESSION CLOSE SECRET") ||
-        !tn_word_secret(call, 2, 's', &op.session, NULL) || !tn_may_write(call))
+        !tn_word_secret(call, 2, 's', &op.session, NULL) || !may_end(call, &op.session) ||
+        !tn_may_write(call))
         return;
     tn_server_step(call->server, &op, &result);
     if (result.answer == TN_ANSWER_OK)
@@ -287,7 +313,13 @@ void tn_cmd_session(struct tn_call *call)
 {
     const struct tn_resp_word *verb = &call->words[1];
 
-    if (!tn_word_count(call, 2, TN_WORDS_MAX, USAGE) || !tn_may(call, TN_ACQUIRE, NULL, 0))
+    if (!tn_word_count(call, 2, TN_WORDS_MAX, USAGE))
+        return;
+    if (tn_resp_is(verb, "LIST")) {
+        tn_show_sessions(call);
+        return;
+    }
+    if (!tn_may(call, TN_ACQUIRE, NULL, 0))
         return;
     call->renews = tn_resp_is(verb, "RENEW") || tn_resp_is(verb, "MRENEW");
     if (tn_resp_is(verb, "RENEW"))

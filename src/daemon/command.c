@@ -90,6 +90,7 @@ bool tn_may_quietly(const struct tn_call *call, enum tn_right right, const char 
 
     if (call->conn->trusted)
         return true;
+    tn_acl_resolve(&right, &name, &len);
     if (acl == NULL)
         return !call->conn->member || right != TN_ADMIN;
     return name != NULL ? tn_acl_allows(acl, call->conn->user, right, name, len)
@@ -164,6 +165,16 @@ bool tn_word_u64(struct tn_call *call, uint32_t index, const char *what, uint64_
             return true;
     }
     tn_reply_error(call, "ERR %s must be a number", what);
+    return false;
+}
+
+bool tn_word_token(struct tn_call *call, uint32_t index, uint64_t *ret_token)
+{
+    if (!tn_word_u64(call, index, "TOKEN", ret_token))
+        return false;
+    if (*ret_token != 0)
+        return true;
+    tn_reply_error(call, "ERR TOKEN must be at least 1");
     return false;
 }
 
@@ -296,16 +307,29 @@ struct command {
 static const struct command *find_command(const struct tn_resp_word *word)
 {
     static const struct command commands[] = {
-        { "SESSION", tn_cmd_session, false }, { "LEASE", tn_cmd_lease, false },
-        { "FENCE", tn_cmd_fence, false },     { "PING", do_ping, false },
-        { "WATCH", tn_cmd_watch, true },      { "UNWATCH", tn_cmd_unwatch, true },
-        { "HELLO", tn_cmd_hello, false },     { "REVOKE", tn_cmd_revoke, false },
-        { "TOKEN", tn_cmd_token, false },     { "INFO", tn_cmd_info, false },
-        { "SUBSCRIBE", tn_cmd_watch, true },  { "UNSUBSCRIBE", tn_cmd_unwatch, true },
-        { "PSUBSCRIBE", tn_cmd_watch, true }, { "PUNSUBSCRIBE", tn_cmd_unwatch, true },
-        { "AUTH", do_auth, false },           { "QUIT", do_quit, false },
-        { "ECHO", do_echo, false },           { "CLIENT", do_client, false },
-        { "COMMAND", do_command, false },     { "SELECT", do_select, false },
+        { "SESSION", tn_cmd_session, false },
+        { "LEASE", tn_cmd_lease, false },
+        { "FENCE", tn_cmd_fence, false },
+        { "PING", do_ping, false },
+        { "WATCH", tn_cmd_watch, true },
+        { "UNWATCH", tn_cmd_unwatch, true },
+        { "HELLO", tn_cmd_hello, false },
+        { "REVOKE", tn_cmd_revoke, false },
+        { "HANDOVER", tn_cmd_handover, false },
+        { "TOKEN", tn_cmd_token, false },
+        { "INFO", tn_cmd_info, false },
+        { "SUBSCRIBE", tn_cmd_watch, true },
+        { "UNSUBSCRIBE", tn_cmd_unwatch, true },
+        { "PSUBSCRIBE", tn_cmd_watch, true },
+        { "PUNSUBSCRIBE", tn_cmd_unwatch, true },
+        { "AUTH", do_auth, false },
+        { "QUIT", do_quit, false },
+        { "ECHO", do_echo, false },
+        { "CLIENT", do_client, false },
+        { "COMMAND", do_command, false },
+        { "SELECT", do_select, false },
+        { "HISTORY", tn_cmd_history, false },
+        { "WHOAMI", tn_cmd_whoami, false },
     };
 
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
@@ -338,7 +362,8 @@ static void run(struct tn_call *call)
         return;
     command = find_command(&call->words[0]);
     if (command != NULL && !(command->untaggable && call->tagged)) {
-        command->run(call);
+        if (call->server->agent == NULL || tn_agent_may(call))
+            command->run(call);
         return;
     }
     tn_text_init(&text, shown, sizeof shown);

@@ -1,7 +1,8 @@
-/* conn.c - one peer: bytes in, commands carried out, replies gathered, and sent after the flush.
+/* conn.c - one peer: its bytes become commands; its beginning and its end.
  *
- * Reading goes into one buffer that all connections share (heard.c); only a command that is not all
- * there is kept with its connection, so ten thousand silent peers cost next to nothing. */
+ * Reading goes into one buffer that all connections share (input.c); only a command that is not all
+ * there is kept with its connection, so ten thousand silent peers cost next to nothing. What the
+ * peer is told goes through output.c. */
 #define _GNU_SOURCE /* struct ucred */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,236 +19,6 @@
 static const struct tn_resp_limits limits = { .frame_bytes = TN_FRAME_BYTES,
                                               .word_bytes = TN_WORD_BYTES,
                                               .words = TN_WORDS_MAX };
-
-/* --- Sending ---------------------------------------------------------------------------------- */
-
-void tn_conn_touch(struct tn_conn *conn)
-{
-    conn->bound = true;
-    if (conn->dirty || conn->closing)
-        return;
-    conn->dirty = true;
-    conn->dirty_next = NULL;
-    conn->dirty_prev = conn->server->dirty_last;
-    *conn->dirty_prev = conn;
-    conn->server->dirty_last = &conn->dirty_next;
-}
-
-void tn_conn_untouch(struct tn_conn *conn)
-{
-    if (!conn->dirty)
-        return;
-    conn->dirty = false;
-    *conn->dirty_prev = conn->dirty_next;
-    if (conn->dirty_next != NULL)
-        conn->dirty_next->dirty_prev = conn->dirty_prev;
-    else
-        conn->server->dirty_last = conn->dirty_prev;
-}
-
-bool tn_conn_room(struct tn_conn *conn, size_t bytes)
-{
-    struct tn_resp_out *out = &conn->out;
-    size_t size = out->size > 0 ? out->size : 512;
-
-    if (conn->closing || out->full)
-        return false;
-    if (out->size - out->len >= bytes)
-        return true;
-    while (size - out->len < bytes)
-        size *= 2;
-    char *larger = size <= TN_OUT_MAX ? realloc(out->buf, size) : NULL;
-    if (larger == NULL) {
-        out->full = true; /* tn_conn_send will cut it off. */
-        tn_conn_touch(conn);
-        return false;
-    }
-    out->buf = larger;
-    out->size = size;
-    return true;
-}
-
-struct tn_resp_out *tn_conn_room_for_push(struct tn_conn *conn, size_t bytes)
-{
-    struct tn_resp_out *later = &conn->later;
-    size_t size = later->size > 0 ? later->size : 512;
-
-    tn_conn_touch(conn);
-    if (!conn->replying)
-        return tn_conn_room(conn, bytes) ? &conn->out : NULL;
-    later->resp3 = conn->out.resp3;
-    while (size - later->len < bytes)
-        size *= 2;
-    if (size == later->size)
-        return later;
-    char *larger = size <= TN_OUT_MAX && !conn->closing ? realloc(later->buf, size) : NULL;
-    if (larger == NULL) {
-        conn->out.full = true;
-        return NULL;
-    }
-    later->buf = larger;
-    later->size = size;
-    return later;
-}
-
-void tn_conn_replied(struct tn_conn *conn)
-{
-    struct tn_resp_out *later = &conn->later;
-
-    conn->replying = false;
-    if (later->size == 0)
-        return;
-    if (tn_conn_room(conn, later->len)) {
-        memcpy(conn->out.buf + conn->out.len, later->buf, later->len);
-        conn->out.len += later->len;
-    }
-    free(later->buf);
-    *later = (struct tn_resp_out) { 0 };
-}
-
-struct write_rest {
-    uv_write_t req;
-    struct tn_conn *conn;
-    char *bytes;
-};
-
-static void rest_written(uv_write_t *req, int status)
-{
-    struct write_rest *rest = (struct write_rest *)req;
-    struct tn_conn *conn = rest->conn;
-
-    conn->writing--;
-    free(rest->bytes);
-    free(rest);
-    if (status < 0)
-        tn_conn_close(conn);
-    else if (conn->out.len > 0 || conn->quitting)
-        tn_conn_touch(conn);
-    else if (conn->relay != NULL && conn->writing == 0)
-        tn_relay_drained(conn);
-}
-
-/* The socket is full: let the loop send the @len bytes at @bytes, of which a copy is made. */
-static void send_rest(struct tn_conn *conn, const char *bytes, size_t len)
-{
-    struct write_rest *rest = malloc(sizeof *rest);
-    char *copy = malloc(len);
-
-    if (rest == NULL || copy == NULL) {
-        free(rest);
-        free(copy);
-        tn_conn_close(conn);
-        return;
-    }
-    memcpy(copy, bytes, len);
-    *rest = (struct write_rest) { .conn = conn, .bytes = copy };
-    uv_buf_t buf = uv_buf_init(copy, (unsigned)len);
-    conn->writing++;
-    if (uv_write(&rest->req, &conn->uv.stream, &buf, 1, rest_written) != 0) {
-        conn->writing--;
-        free(rest->bytes);
-        free(rest);
-        tn_conn_close(conn);
-    }
-}
-
-/* Of the @len bytes at @bytes the socket took @sent, or refused them with an errno, negative. */
-static void see_to_rest(struct tn_conn *conn, const char *bytes, size_t len, ssize_t sent)
-{
-    size_t done = sent > 0 ? (size_t)sent : 0;
-
-    if (sent < 0 && sent != -EAGAIN && sent != -EINTR)
-        tn_conn_close(conn);
-    else if (done < len)
-        send_rest(conn, bytes + done, len - done);
-}
-
-void tn_conn_write(struct tn_conn *conn, const char *bytes, size_t len)
-{
-    ssize_t sent = 0;
-
-    /* Not by uv_try_write: what a socket has of its own is cheaper than what all files share. */
-    if (conn->writing == 0)
-        sent = send(conn->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    see_to_rest(conn, bytes, len, sent < 0 ? -errno : sent);
-}
-
-/* Take the first @len bytes, which are on their way, out of the buffer. */
-static void drop_sent(struct tn_conn *conn, size_t len)
-{
-    struct tn_resp_out *out = &conn->out;
-
-    out->len -= len;
-    if (out->len > 0) {
-        memmove(out->buf, out->buf + len, out->len);
-    } else if (out->size > 4096) {
-        free(out->buf);
-        out->buf = NULL;
-        out->size = 0;
-    }
-}
-
-/* All is said. A peer that still sends would have its error torn away by the reset that a close
- * means then: so it is told that nothing follows, and heard out for a while. */
-static void finish(struct tn_conn *conn)
-{
-    if (!conn->lingers || conn->tls != NULL || conn->server->draining) {
-        tn_conn_close(conn);
-    } else if (conn->ignored == 0) {
-        conn->ignored = 1;
-        conn->partial_since = conn->server->now;
-        (void)shutdown(conn->fd, SHUT_WR);
-    }
-}
-
-/* The first @len bytes of the buffer are seen to. */
-static void go_on(struct tn_conn *conn, size_t len)
-{
-    if (conn->closing)
-        return;
-    drop_sent(conn, len);
-    conn->bound = conn->out.len > 0;
-    if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
-        finish(conn);
-}
-
-bool tn_conn_is_plain(const struct tn_conn *conn)
-{
-    return conn->http == NULL && conn->tls == NULL && !conn->out.full && conn->writing == 0;
-}
-
-void tn_conn_sent(struct tn_conn *conn, size_t len, ssize_t sent)
-{
-    if (conn->closing)
-        return;
-    if (conn->renewed > 0)
-        tn_metrics_sent(conn);
-    see_to_rest(conn, conn->out.buf, len, sent);
-    go_on(conn, len);
-}
-
-void tn_conn_send(struct tn_conn *conn, size_t len)
-{
-    if (conn->renewed > 0)
-        tn_metrics_sent(conn);
-    if (conn->http != NULL) {
-        tn_http_send(conn, len);
-        return;
-    }
-    if (conn->out.full) {
-        if (tn_log_due(conn->server, TN_SAID_SLOW))
-            tn_log("connection %llu: reads too slowly, cut off", (unsigned long long)conn->id);
-        tn_conn_close(conn);
-        return;
-    }
-    if (conn->writing > 0)
-        return;
-    if (len > 0 && conn->tls != NULL)
-        tn_secure_send(conn, conn->out.buf, len);
-    else if (len > 0)
-        tn_conn_write(conn, conn->out.buf, len);
-    go_on(conn, len);
-}
 
 /* --- Receiving -------------------------------------------------------------------------------- */
 
@@ -330,8 +101,8 @@ void tn_conn_room_in(struct tn_conn *conn, char *shared, uv_buf_t *ret_buf)
 
 void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len)
 {
-    if (conn->relay != NULL) {
-        tn_relay_take(conn, bytes, len);
+    if (conn->web != NULL) {
+        tn_httpd_take(conn, bytes, len);
         return;
     }
     if (conn->in_len == 0) {
@@ -361,7 +132,7 @@ void tn_conn_hear(struct tn_conn *conn, char *bytes, size_t len)
     }
 }
 
-/* Without room libuv does not read, and only tells that there is something: heard.c reads it, from
+/* Without room libuv does not read, and only tells that there is something: input.c reads it, from
  * all such connections at once. */
 static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
@@ -372,9 +143,9 @@ static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
     if (conn->closing) /* By what it said before: nothing more is read. */
         return;
     if (conn->tls != NULL)
-        *ret_buf = uv_buf_init(tn_heard_room(conn->server), TN_FRAME_BYTES);
+        *ret_buf = uv_buf_init(tn_input_room(conn->server), TN_FRAME_BYTES);
     else
-        tn_heard_call(conn);
+        tn_input_call(conn);
 }
 
 static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -387,7 +158,7 @@ static void received(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         tn_conn_hear(conn, buf->base, (size_t)n);
         return;
     }
-    tn_heard_carry_out(conn->server); /* Its last word may be among it. */
+    tn_input_carry_out(conn->server); /* Its last word may be among it. */
     tn_conn_close(conn);
 }
 
@@ -400,6 +171,8 @@ static void closed(uv_handle_t *handle)
     conn->server->conn_count--;
     free(conn->in);
     free(conn->out.buf);
+    if (conn->web != NULL)
+        tn_httpd_free(conn);
     tn_tls_free(conn->tls);
     free(conn);
 }
@@ -410,7 +183,7 @@ void tn_conn_close(struct tn_conn *conn)
         return;
     tn_peer_drop(conn);
     conn->closing = true;
-    tn_heard_strike_out(conn);
+    tn_input_strike_out(conn);
     tn_conn_untouch(conn);
     if (conn->prev != NULL) {
         *conn->prev = conn->next;
@@ -427,8 +200,8 @@ void tn_conn_close(struct tn_conn *conn)
     tn_wait_cancel(conn);
     if (conn->http != NULL)
         tn_http_conn_closed(conn);
-    if (conn->relay != NULL)
-        tn_relay_close(conn);
+    if (conn->web != NULL)
+        tn_httpd_closed(conn);
     uv_close(&conn->uv.handle, closed);
 }
 
@@ -471,8 +244,15 @@ static bool know_peer(struct tn_conn *conn)
 
 static void refuse(struct tn_conn *conn, const char *line)
 {
-    if (tn_conn_room(conn, 128))
+    static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
+                               "Connection: close\r\n\r\n";
+
+    if (conn->web != NULL && tn_conn_room(conn, sizeof busy)) {
+        memcpy(conn->out.buf, busy, sizeof busy - 1);
+        conn->out.len = sizeof busy - 1;
+    } else if (conn->web == NULL && tn_conn_room(conn, 128)) {
         tn_resp_put_error(&conn->out, line);
+    }
     conn->quitting = true;
     tn_metrics_refused(conn->server, line);
     tn_conn_touch(conn);
@@ -507,14 +287,13 @@ static struct tn_conn *make(struct tn_server *server, const uv_stream_t *listene
     return conn;
 }
 
-struct tn_conn *tn_conn_make_http(struct tn_server *server, int fd)
+struct tn_conn *tn_conn_make_http(struct tn_server *server)
 {
     struct tn_conn *conn = calloc(1, sizeof *conn);
 
-    if (conn == NULL || uv_poll_init(&server->loop, &conn->uv.poll, fd) != 0) {
-        free(conn);
+    if (conn == NULL)
         return NULL;
-    }
+    (void)uv_timer_init(&server->loop, &conn->uv.none);
     add(server, conn);
     return conn;
 }
@@ -555,17 +334,18 @@ void tn_conn_accept(uv_stream_t *listener, int status)
     }
     if (listener->type == UV_TCP)
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
-    conn->for_http = from->http;
     tn_server_tell_time(server);
     conn->heard_at = conn->partial_since = server->now; /* Its first command has its time, too. */
-    if (listener->type == UV_TCP && server->tls != NULL && !tn_secure_accept(conn))
+    if ((from->http && !tn_httpd_open(conn)) ||
+        (listener->type == UV_TCP && server->tls != NULL && !tn_secure_accept(conn)))
         tn_conn_close(conn);
     else if (!know_peer(conn))
         refuse(conn,
                "DENIED this socket is for its owner, and for the group that --socket-group names");
     else if (!tn_peer_add(conn))
         refuse(conn, "FULL too many connections of this peer");
-    else if (server->conn_count > server->config.conns_max && !make_room(conn))
+    else if ((server->conn_count > server->config.conns_max && !make_room(conn)) ||
+             (conn->web != NULL && !tn_httpd_make_room(server)))
         refuse(conn, "FULL too many connections");
     else
         tn_conn_listen(conn);

@@ -32,8 +32,8 @@ enum { STATUS_IO = 74 };
 /* What the disk refused cannot be taken back from the table, so nothing may be said any more. */
 _Noreturn static void give_up(const struct tn_text *why)
 {
-    tn_log("%s: ending without answering, so that nothing is promised that is not on disk",
-           tn_text_str(why));
+    tn_log_error("%s: ending without answering, so that nothing is promised that is not on disk",
+                 tn_text_str(why));
     tn_log_finish();
     _exit(STATUS_IO);
 }

@@ -1,12 +1,13 @@
-/* http.c - HTTP: libmicrohttpd on the daemon's own loop, who asks, and what is refused at the door.
+/* http.c - HTTP on the daemon's own connections: who asks, and what is refused at the door.
  *
- * Its epoll descriptor is one of the loop's, and it is let run at the start of a turn, as if what
- * it has read had just arrived on a socket of ours. A request is suspended until its reply has
- * passed the flush; http.h has the plan.
+ * The sockets, TLS and the limits are those of RESP (conn.c, secure.c, peer.c); http/conn.c makes
+ * requests of the bytes. A request is answered when its reply has passed the flush; http.h has the
+ * plan. Commands are carried out only in that part of a turn that goes before the flush: a request
+ * that was sent together with the one before it waits for the next turn (tn_httpd_later).
  *
  * Browsers are kept out of other people's pages: whoever writes must say application/json, which a
  * page from elsewhere may not without asking first, and is never told that it may; and the names in
- * Host and Origin must be this machine's own, so that no name on the net can be turned to here. */
+ * Host and Origin must be this machine's own (http/own_host.h). */
 #define _GNU_SOURCE
 #include "daemon/http.h"
 
@@ -15,56 +16,44 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/assert.h"
+#include "base/base64.h"
+#include "base/time.h"
+#include "http/own_host.h"
 
-enum { TOO_LARGE = 413 };
-
-typedef enum MHD_Result result_t;
+#define IDLE TN_SEC(30) /* A peer without a request, or one that does not take its answer. */
+#define NEW TN_SEC(1)   /* So long a silent connection is not idle. */
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-bool tn_body_room(struct tn_body *body, size_t len, size_t most)
+static void write_error(struct tn_text *text, const char *word, const char *message)
 {
-    size_t size = body->size > 0 ? body->size : 1024;
-
-    if (body->failed || len > most || body->len > most - len) {
-        body->failed = true;
-        return false;
-    }
-    while (size - body->len < len)
-        size *= 2;
-    if (size > body->size) {
-        char *larger = realloc(body->bytes, size);
-        body->failed = larger == NULL;
-        if (larger == NULL)
-            return false;
-        body->bytes = larger;
-        body->size = size;
-    }
-    return true;
+    tn_text_addf(text, "{\"error\":\"%s\",\"message\":", word);
+    tn_json_string(text, message, strlen(message));
+    tn_text_add(text, "}\n");
 }
 
 void tn_http_answer(struct tn_http_request *request, unsigned status, const char *type,
                     const char *text, size_t len)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    char fields[1024] = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+    const struct tn_http_response answer = {
+        .status = status, .type = type, .fields = fields, .body = text, .len = len
+    };
+    size_t used = strlen(fields);
 
-    TN_ASSERT(request->response == NULL);
-    request->answered = true;
-    request->status = status;
-    request->response = response;
-    if (response == NULL)
+    TN_ASSERT(request->state == TN_REQUEST_ASKED);
+    request->state = TN_REQUEST_OVER;
+    if (request->web == NULL)
         return;
-    (void)MHD_add_response_header(response, "Content-Type", type);
-    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
-    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (status == MHD_HTTP_UNAUTHORIZED) {
-        (void)MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"tenured\"");
-        (void)MHD_add_response_header(response, "Connection", "close"); /* Guessing costs. */
+    if (status == TN_STATUS_UNAUTHORIZED) {
+        request->fields = "WWW-Authenticate: Basic realm=\"tenured\"\r\n";
+        request->web->http.keep_alive = false; /* Guessing costs. */
     }
+    if (request->fields != NULL)
+        (void)snprintf(fields + used, sizeof fields - used, "%s", request->fields);
+    tn_http_conn_answer(&request->web->http, &answer);
 }
 
 void tn_http_refuse(struct tn_http_request *request, unsigned status, const char *word,
@@ -74,9 +63,7 @@ void tn_http_refuse(struct tn_http_request *request, unsigned status, const char
     struct tn_text text;
 
     tn_text_init(&text, buf, sizeof buf - 1);
-    tn_text_addf(&text, "{\"error\":\"%s\",\"message\":", word);
-    tn_json_string(&text, message, strlen(message));
-    tn_text_add(&text, "}\n");
+    write_error(&text, word, message);
     tn_http_answer(request, status, "application/json", buf, text.len);
 }
 
@@ -89,125 +76,214 @@ static void refuse_at_door(struct tn_http_request *request, unsigned status, con
 
 /* --- Who asks --------------------------------------------------------------------------------- */
 
-static const char *field(const struct tn_http_request *request, const char *name)
-{
-    return MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, name);
-}
-
-/* "localhost", a loopback address, either with a port. */
-static bool is_own_name(const char *host)
-{
-    struct sockaddr_storage address = { 0 };
-    char with_port[80];
-    const char *colon = strrchr(host, ':');
-    const char *bracket = strchr(host, ']');
-
-    if (strlen(host) >= sizeof with_port - 3)
-        return false;
-    bool port = colon != NULL && (bracket == NULL || colon > bracket);
-    (void)snprintf(with_port, sizeof with_port, "%s%s", host, port ? "" : ":80");
-    return tn_parse_address(with_port, &address) && tn_is_loopback(&address);
-}
-
 static bool is_from_here(struct tn_http_request *request)
 {
-    const char *host = field(request, "Host");
-    const char *origin = field(request, "Origin");
-    const char *site = field(request, "Sec-Fetch-Site");
-    bool secure = request->server->tls != NULL; /* Then the certificate has our name. */
-    const char *scheme = secure ? "https://" : "http://";
-    size_t len = strlen(scheme);
+    const char *why =
+        tn_own_request(request->head, request->server->tls != NULL, request->file != NULL);
 
-    if (host != NULL && !secure && !is_own_name(host)) {
-        refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED",
-                       "Host: use localhost or the address; another name may be a trick");
-        return false;
-    }
-    if (origin != NULL && (strncmp(origin, scheme, len) != 0 || host == NULL ||
-                           strcasecmp(origin + len, host) != 0)) {
-        refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED", "Origin: not from another site");
-        return false;
-    }
-    if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) {
-        refuse_at_door(request, MHD_HTTP_FORBIDDEN, "DENIED", "not from another site");
-        return false;
-    }
-    return true;
+    if (why != NULL)
+        refuse_at_door(request, TN_STATUS_FORBIDDEN, "DENIED", why);
+    return why == NULL;
 }
 
-static int socket_of(const struct tn_http_request *request)
+/* Basic authentication: USER:SECRET in base64. NULL: there is none. To be freed. */
+static char *read_basic(const struct tn_http_request *request, const char **ret_secret)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info != NULL ? info->connect_fd : -1;
+    const struct tn_http_slice *field = tn_http_field(request->head, "authorization", NULL);
+    size_t len;
+
+    if (field == NULL || field->len < 6 || strncasecmp(field->bytes, "basic ", 6) != 0)
+        return NULL;
+    char *pair = tn_base64_decode(field->bytes + 6, field->len - 6, &len);
+    char *colon = pair != NULL && strlen(pair) == len ? strchr(pair, ':') : NULL;
+    if (colon == NULL) {
+        free(pair);
+        return NULL;
+    }
+    *colon = '\0';
+    *ret_secret = colon + 1;
+    return pair;
 }
 
 /* Where there is an ACL: Basic authentication, user and secret; or the name in the certificate. */
 static bool name_user(struct tn_http_request *request, char user[TN_USER_MAX + 1])
 {
     const struct tn_acl *acl = request->server->acl;
-    char *secret = NULL;
-    char *name;
+    const char *secret = NULL;
 
     if (acl == NULL)
         return true;
-    (void)snprintf(user, TN_USER_MAX + 1, "%s", tn_relay_user(request->server, socket_of(request)));
-    if (user[0] != 0 && field(request, "Authorization") == NULL)
+    (void)snprintf(user, TN_USER_MAX + 1, "%s", request->web->conn->user);
+    if (user[0] != 0 && tn_http_field(request->head, "authorization", NULL) == NULL)
         return true;
-    name = MHD_basic_auth_get_username_password(request->mhd, &secret);
-    bool known = name != NULL && secret != NULL && strlen(name) <= TN_USER_MAX &&
+    char *name = read_basic(request, &secret);
+    bool known = name != NULL && strlen(name) <= TN_USER_MAX &&
                  tn_acl_knows(acl, name, secret, strlen(secret));
     if (known)
         (void)snprintf(user, TN_USER_MAX + 1, "%s", name);
     else
-        refuse_at_door(request, MHD_HTTP_UNAUTHORIZED, name != NULL ? "DENIED" : "NOAUTH",
+        refuse_at_door(request, TN_STATUS_UNAUTHORIZED, name != NULL ? "DENIED" : "NOAUTH",
                        name != NULL ? "wrong user or secret" : "say who you are: user and secret");
     free(name);
-    free(secret);
     return known;
 }
 
 static bool is_json(const struct tn_http_request *request)
 {
-    const char *type = field(request, "Content-Type");
-    return type != NULL && strncasecmp(type, "application/json", 16) == 0 &&
-           (type[16] == 0 || type[16] == ';' || type[16] == ' ');
+    const struct tn_http_slice *type = tn_http_field(request->head, "content-type", NULL);
+
+    return type != NULL && type->len >= 16 &&
+           strncasecmp(type->bytes, "application/json", 16) == 0 &&
+           (type->len == 16 || type->bytes[16] == ';' || type->bytes[16] == ' ');
 }
 
-/* --- A request's connection ------------------------------------------------------------------- */
-
-static void peer_gone(uv_poll_t *poll, int status, int events)
+static bool is_post(const struct tn_http_head *head)
 {
-    (void)status;
-    (void)events;
-    tn_server_tell_time(((struct tn_conn *)poll->data)->server);
-    tn_conn_close(poll->data);
+    return head->method.len == 4 && memcmp(head->method.bytes, "POST", 4) == 0;
 }
 
-/* The peer is watched as long as its request is with us: libmicrohttpd does not look after those
- * that are suspended, and one that waits in line must not be granted anything when it is gone. */
+/* --- A request -------------------------------------------------------------------------------- */
+
+/* The caller has no use for it any more: it goes if it is over. */
+static void let_go(struct tn_http_request *request)
+{
+    struct tn_conn *conn = request->conn;
+
+    request->in_use = false;
+    if (request->state != TN_REQUEST_OVER)
+        return;
+    if (request->web != NULL)
+        request->web->request = NULL;
+    request->web = NULL;
+    if (conn != NULL) {
+        conn->http = NULL;
+        tn_conn_close(conn);
+    }
+    tn_http_target_free(&request->target);
+    free(request->events.bytes);
+    free(request);
+}
+
+/* The connection that carries the command out has no socket: the peer's is its web's. */
 static bool connect_request(struct tn_http_request *request, const char *user)
 {
-    struct tn_conn *conn = tn_conn_make_http(request->server, socket_of(request));
+    struct tn_conn *conn = tn_conn_make_http(request->server);
 
     if (conn == NULL)
         return false;
     (void)snprintf(conn->user, sizeof conn->user, "%s", user);
-    conn->by_secret = field(request, "Authorization") != NULL;
+    conn->by_secret = tn_http_field(request->head, "authorization", NULL) != NULL;
     conn->http = request;
     request->conn = conn;
-    (void)uv_poll_start(&conn->uv.poll, UV_DISCONNECT, peer_gone);
     return true;
 }
 
-void tn_http_resume(struct tn_http_request *request)
+/* What is wrong with the head is answered at once. */
+static bool pass_door(struct tn_http_request *request)
 {
-    if (!request->suspended)
-        return;
-    request->suspended = false;
-    request->server->http_waits = true;
-    MHD_resume_connection(request->mhd);
+    char user[TN_USER_MAX + 1] = "";
+    int rc = tn_http_target_read(&request->target, &request->head->target);
+
+    if (rc != 0) {
+        refuse_at_door(request, TN_STATUS_BAD_REQUEST, "ERR", "the path is not well-formed");
+        return false;
+    }
+    request->route = tn_route_find(request);
+    if (request->route == NULL)
+        return false;
+    if (tn_route_is_open(request->route))
+        return true;
+    if (!is_from_here(request) || !name_user(request, user))
+        return false;
+    if (is_post(request->head) && !is_json(request)) {
+        refuse_at_door(request, TN_STATUS_UNSUPPORTED_MEDIA_TYPE, "ERR",
+                       "Content-Type must be application/json");
+        return false;
+    }
+    if (connect_request(request, user))
+        return true;
+    refuse_at_door(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", "no memory");
+    return false;
 }
+
+/* Most requests are a command, and wait for its reply. */
+static void serve_request(struct tn_http_conn *http, const struct tn_http_head *head)
+{
+    struct tn_httpd *web = (struct tn_httpd *)http;
+    struct tn_server *server = web->conn->server;
+    struct tn_http_request *request = calloc(1, sizeof *request);
+    uint32_t count = 0;
+
+    web->conn->spoke = true;
+    if (request == NULL) {
+        tn_conn_close(web->conn);
+        return;
+    }
+    request->server = server;
+    request->web = web;
+    request->head = head;
+    request->in_use = true;
+    web->request = request;
+    if (pass_door(request))
+        count = tn_route_words(request, server->words);
+    if (request->state == TN_REQUEST_ASKED)
+        tn_command(request->conn, count);
+    request->head = NULL;
+    let_go(request);
+}
+
+static void refuse_bytes(struct tn_http_conn *http, unsigned status, const char *why)
+{
+    struct tn_httpd *web = (struct tn_httpd *)http;
+    char buf[256];
+    struct tn_text text;
+    bool full = status == TN_STATUS_TOO_LARGE;
+
+    tn_text_init(&text, buf, sizeof buf);
+    tn_metrics_refused(web->conn->server, full ? "FULL" : "ERR");
+    write_error(&text, full ? "FULL" : "ERR", full ? "a body has at most 65536 bytes" : why);
+    tn_http_conn_answer(http, &(struct tn_http_response) { .status = status,
+                                                           .type = "application/json",
+                                                           .fields = "Cache-Control: no-store\r\n",
+                                                           .body = buf,
+                                                           .len = text.len });
+}
+
+/* --- Events ----------------------------------------------------------------------------------- */
+
+void tn_http_push(struct tn_http_request *request)
+{
+    struct tn_httpd *web = request->web;
+    struct tn_growing *events = &request->events;
+
+    if (web == NULL || !tn_http_conn_is_drained(&web->http))
+        return;
+    if (events->len > 0) {
+        size_t len = events->len;
+        events->len = 0;
+        request->silence = 0;
+        tn_http_conn_chunk(&web->http, events->bytes, len);
+    }
+    if (request->state == TN_REQUEST_LISTING && request->web != NULL &&
+        tn_http_conn_is_drained(&web->http))
+        tn_httpd_later(&web->http);
+}
+
+static void push_more(struct tn_http_conn *http)
+{
+    struct tn_http_request *request = ((struct tn_httpd *)http)->request;
+
+    if (request == NULL)
+        return;
+    request->in_use = true;
+    tn_http_push(request);
+    let_go(request);
+}
+
+static const struct tn_http_service service = { TN_BODY_MAX, serve_request, refuse_bytes,
+                                                push_more };
+
+/* --- A request's connection ------------------------------------------------------------------- */
 
 /* What the connection has to say has passed the flush. */
 void tn_http_send(struct tn_conn *conn, size_t len)
@@ -218,208 +294,224 @@ void tn_http_send(struct tn_conn *conn, size_t len)
         tn_conn_close(conn);
         return;
     }
+    request->in_use = true;
     if (len > 0) {
-        if (request->streams)
-            tn_events_replied(request, conn->out.buf, len);
-        else if (!request->answered)
+        if (request->state == TN_REQUEST_ASKED)
             tn_route_replied(request, conn->out.buf, len);
+        else
+            tn_events_replied(request, conn->out.buf, len);
         conn->out.len -= len;
         if (conn->out.len > 0)
             memmove(conn->out.buf, conn->out.buf + len, conn->out.len);
     }
+    if (request->state != TN_REQUEST_ASKED && request->state != TN_REQUEST_OVER)
+        tn_http_push(request);
     if (conn->quitting && !conn->closing)
         tn_conn_close(conn);
-    else if (request->answered || request->streams)
-        tn_http_resume(request);
+    let_go(request);
 }
 
+/* By itself: a right was taken away, its reader is too slow, or the daemon ends. */
 void tn_http_conn_closed(struct tn_conn *conn)
 {
     struct tn_http_request *request = conn->http;
+    enum tn_request_state before = request->state;
+    bool in_use = request->in_use;
 
     conn->http = NULL;
     request->conn = NULL;
-    tn_http_resume(request); /* To its end. */
+    request->state = TN_REQUEST_OVER;
+    request->in_use = true;
+    if (request->web != NULL && before != TN_REQUEST_OVER) {
+        if (before == TN_REQUEST_ASKED || request->events.failed)
+            tn_conn_close(request->web->conn); /* Without an answer, or its end. */
+        else
+            tn_http_conn_finish(&request->web->http);
+    }
+    if (!in_use)
+        let_go(request);
 }
 
 void tn_http_sweep(struct tn_conn *conn)
 {
-    if (((struct tn_http_request *)conn->http)->streams)
-        tn_events_sweep(conn->http);
+    struct tn_http_request *request = conn->http;
+
+    if (request->state == TN_REQUEST_ASKED)
+        return;
+    request->in_use = true;
+    tn_events_sweep(request);
+    let_go(request);
 }
 
-/* --- A request -------------------------------------------------------------------------------- */
+/* --- A connection ----------------------------------------------------------------------------- */
 
-/* The head is there. What is wrong with it is answered at once. */
-static struct tn_http_request *begin(struct tn_server *server, struct MHD_Connection *mhd,
-                                     const char *url, const char *method)
+static bool send_bytes(struct tn_http_conn *http, const char *bytes, size_t len)
 {
-    struct tn_http_request *request = calloc(1, sizeof *request);
-    char user[TN_USER_MAX + 1] = "";
+    struct tn_conn *conn = ((struct tn_httpd *)http)->conn;
 
-    if (request == NULL)
-        return NULL;
-    request->server = server;
-    request->mhd = mhd;
-    request->route = tn_route_find(request, method, url);
-    if (request->route == NULL || tn_route_is_open(request->route) || !is_from_here(request) ||
-        !name_user(request, user))
-        return request;
-    if (strcmp(method, "POST") == 0 && !is_json(request))
-        refuse_at_door(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "ERR",
-                       "Content-Type must be application/json");
-    else if (!connect_request(request, user))
-        refuse_at_door(request, MHD_HTTP_SERVICE_UNAVAILABLE, "UNAVAILABLE", "no memory");
-    return request;
-}
-
-static result_t queue_answer(struct tn_http_request *request)
-{
-    return request->response != NULL
-               ? MHD_queue_response(request->mhd, request->status, request->response)
-               : MHD_NO;
-}
-
-/* The body is there. Most requests are a command, and wait for its reply. */
-static result_t run_request(struct tn_http_request *request)
-{
-    struct tn_server *server = request->server;
-    uint32_t count = 0;
-
-    if (request->body.failed)
-        refuse_at_door(request, TOO_LARGE, "FULL", "a body has at most 65536 bytes");
+    if (conn->closing)
+        return true;
+    if (conn->tls != NULL)
+        tn_secure_send(conn, bytes, len);
     else
-        count = tn_route_words(request, server->words);
-    if (request->answered)
-        return queue_answer(request);
-    request->suspended = true;
-    MHD_suspend_connection(request->mhd);
-    tn_server_tell_time(server);
-    tn_command(request->conn, count);
-    return MHD_YES;
+        tn_conn_write(conn, bytes, len);
+    return conn->closing || conn->writing == 0;
 }
 
-static result_t handle(void *arg, struct MHD_Connection *mhd, const char *url, const char *method,
-                       const char *version, const char *data, size_t *data_len, void **state)
+static void pause_peer(struct tn_http_conn *http, bool pause)
 {
-    struct tn_http_request *request = *state;
+    struct tn_conn *conn = ((struct tn_httpd *)http)->conn;
 
-    (void)version;
-    if (request == NULL) {
-        request = *state = begin(arg, mhd, url, method);
-        if (request == NULL)
-            return MHD_NO;
-        return request->answered ? queue_answer(request) : MHD_YES;
-    }
-    if (*data_len > 0) {
-        struct tn_body *body = &request->body;
-        if (tn_body_room(body, *data_len, TN_BODY_MAX)) {
-            memcpy(body->bytes + body->len, data, *data_len);
-            body->len += *data_len;
-        }
-        *data_len = 0;
-        return MHD_YES;
-    }
-    if (request->answered)
-        return queue_answer(request);
-    if (request->conn == NULL && !tn_route_is_open(request->route))
-        return MHD_NO; /* The peer is gone, or the daemon ends. */
-    return run_request(request);
+    if (pause)
+        (void)uv_read_stop(&conn->uv.stream);
+    else if (!conn->closing)
+        tn_conn_listen(conn);
 }
 
-static void completed(void *arg, struct MHD_Connection *mhd, void **state,
-                      enum MHD_RequestTerminationCode why)
+static void end_peer(struct tn_http_conn *http)
 {
-    struct tn_http_request *request = *state;
+    struct tn_conn *conn = ((struct tn_httpd *)http)->conn;
 
-    (void)arg;
-    (void)mhd;
-    (void)why;
+    conn->quitting = conn->lingers = true;
+    tn_conn_touch(conn);
+}
+
+void tn_httpd_later(struct tn_http_conn *http)
+{
+    struct tn_httpd *web = (struct tn_httpd *)http;
+    struct tn_server *server = web->conn->server;
+
+    if (web->is_later)
+        return;
+    web->is_later = true;
+    web->later_next = server->webs_later;
+    server->webs_later = web;
+}
+
+static const struct tn_http_transport transport = { send_bytes, pause_peer, end_peer,
+                                                    tn_httpd_later };
+
+bool tn_httpd_open(struct tn_conn *conn)
+{
+    struct tn_httpd *web = calloc(1, sizeof *web);
+
+    if (web == NULL)
+        return false;
+    tn_http_conn_init(&web->http, &service, &transport, &conn->server->http_head);
+    web->conn = conn;
+    conn->web = web;
+    conn->server->web_count++;
+    return true;
+}
+
+void tn_httpd_take(struct tn_conn *conn, const char *bytes, size_t len)
+{
+    struct tn_http_conn *http = &conn->web->http;
+
+    if (!tn_http_conn_take(http, bytes, len)) {
+        tn_conn_close(conn);
+        return;
+    }
+    if (!tn_http_conn_is_partial(http))
+        conn->partial_since = 0;
+    else if (conn->partial_since == 0)
+        conn->partial_since = conn->server->now;
+}
+
+void tn_httpd_sent(struct tn_conn *conn)
+{
+    tn_http_conn_sent(&conn->web->http);
+}
+
+bool tn_httpd_is_idle(const struct tn_conn *conn, tenure_ns silence)
+{
+    enum tn_http_conn_state state = conn->web->http.state;
+
+    return state != TN_HTTP_SERVING && state != TN_HTTP_STREAMING && silence > IDLE;
+}
+
+void tn_httpd_closed(struct tn_conn *conn)
+{
+    struct tn_httpd *web = conn->web;
+    struct tn_http_request *request = web->request;
+    struct tn_httpd **at = &conn->server->webs_later;
+
+    tn_http_conn_gone(&web->http);
+    conn->server->web_count--;
+    while (web->is_later && *at != web)
+        at = &(*at)->later_next;
+    if (web->is_later)
+        *at = web->later_next;
+    web->request = NULL;
     if (request == NULL)
         return;
-    request->suspended = false;
-    if (request->conn != NULL)
-        tn_conn_close(request->conn);
-    if (request->response != NULL)
-        MHD_destroy_response(request->response);
-    free(request->body.bytes);
-    free(request);
-    *state = NULL;
+    request->web = NULL;
+    request->state = TN_REQUEST_OVER;
+    if (!request->in_use)
+        let_go(request);
+}
+
+void tn_httpd_free(struct tn_conn *conn)
+{
+    tn_http_conn_free(&conn->web->http);
+    free(conn->web);
+}
+
+void tn_httpd_drain(struct tn_conn *conn)
+{
+    struct tn_http_conn *http = &conn->web->http;
+
+    http->keep_alive = false;
+    if (http->state == TN_HTTP_READING)
+        tn_conn_close(conn);
+}
+
+/* The longest silent connection without a request makes room for a new one. */
+bool tn_httpd_make_room(struct tn_server *server)
+{
+    uint32_t most = server->config.conns_max / 4;
+    struct tn_conn *oldest = NULL;
+
+    most = most < 8 ? 8 : most > 1024 ? 1024 : most;
+    if (server->web_count <= most)
+        return true;
+    for (struct tn_conn *conn = server->conns; conn != NULL; conn = conn->next)
+        if (conn->web != NULL && conn->web->http.state == TN_HTTP_READING && conn->heard == NULL &&
+            conn->called == NULL && (oldest == NULL || conn->heard_at < oldest->heard_at))
+            oldest = conn;
+    if (oldest == NULL || server->now - oldest->heard_at < NEW)
+        return false;
+    tn_conn_close(oldest);
+    return true;
 }
 
 /* --- On the loop ------------------------------------------------------------------------------ */
 
-static void readable(uv_poll_t *poll, int status, int events)
-{
-    struct tn_server *server = poll->data;
-
-    (void)status;
-    (void)events;
-    server->http_waits = true; /* The turn that follows lets it run. */
-}
-
-static void time_over(uv_timer_t *timer)
-{
-    struct tn_server *server = timer->data;
-    server->http_waits = true;
-}
-
 void tn_http_run(struct tn_server *server)
 {
-    MHD_UNSIGNED_LONG_LONG ms;
+    struct tn_httpd *web;
 
-    if (server->http == NULL || !server->http_waits)
-        return;
-    server->http_waits = false;
-    (void)MHD_run(server->http);
-    if (MHD_get_timeout(server->http, &ms) != MHD_YES) {
-        (void)uv_timer_stop(&server->http_timer);
-        return;
+    while ((web = server->webs_later) != NULL) {
+        server->webs_later = web->later_next;
+        web->is_later = false;
+        tn_server_tell_time(server);
+        if (web->http.state != TN_HTTP_STREAMING) {
+            tn_http_conn_go_on(&web->http);
+        } else if (web->request != NULL) {
+            struct tn_http_request *request = web->request;
+            request->in_use = true;
+            tn_events_go_on(request);
+            let_go(request);
+        }
     }
-    server->http_waits = server->http_waits || ms == 0;
-    if (ms > 0)
-        (void)uv_timer_start(&server->http_timer, time_over, ms, 0);
-}
-
-static int listen_http(struct tn_server *server, struct sockaddr_storage *address)
-{
-    unsigned most = server->config.conns_max / 4;
-    unsigned how = server->tls != NULL              ? MHD_USE_NO_LISTEN_SOCKET
-                   : address->ss_family == AF_INET6 ? MHD_USE_IPv6
-                                                    : 0;
-    const union MHD_DaemonInfo *info = NULL;
-
-    most = most < 8 ? 8 : most > 1024 ? 1024 : most;
-    server->http = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | how, 0, NULL, NULL, handle, server,
-        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address, MHD_OPTION_CONNECTION_TIMEOUT, 30u,
-        MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16 * 1024,
-        MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_END);
-    if (server->http != NULL)
-        info = MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_EPOLL_FD);
-    if (info == NULL || uv_poll_init(&server->loop, &server->http_poll, info->epoll_fd) != 0)
-        return TENURE_E_UNAVAILABLE;
-    (void)uv_timer_init(&server->loop, &server->http_timer);
-    server->http_timer.data = server->http_poll.data = server;
-    (void)uv_poll_start(&server->http_poll, UV_READABLE, readable);
-    return 0;
-}
-
-/* With TLS the socket is ours, and what comes is passed on. */
-static int listen_secure(struct tn_server *server, const char *where, struct tn_text *reterr)
-{
-    char url[80];
-
-    (void)snprintf(url, sizeof url, "tcp:%s", where);
-    int rc = tn_listen(server, url, reterr);
-    if (rc == 0)
-        server->listeners[server->listener_count - 1].http = true;
-    return rc;
 }
 
 int tn_http_open(struct tn_server *server, const char *where, struct tn_text *reterr)
 {
     struct sockaddr_storage address = { 0 };
+    char url[80];
+    char why[200];
+    struct tn_text unused;
 
     if (!tn_parse_address(where, &address)) {
         tn_text_addf(reterr, "--http %s: give ADDRESS:PORT, as 127.0.0.1:7421", where);
@@ -432,15 +524,14 @@ int tn_http_open(struct tn_server *server, const char *where, struct tn_text *re
                      where);
         return TENURE_E_DENIED;
     }
-    if (listen_http(server, &address) != 0) {
+    (void)snprintf(url, sizeof url, "tcp:%s", where);
+    tn_text_init(&unused, why, sizeof why);
+    int rc = tn_listen(server, url, &unused);
+    if (rc == 0)
+        server->listeners[server->listener_count - 1].http = true;
+    else
         tn_text_addf(reterr, "--http %s: cannot listen there", where);
-        tn_http_close(server);
-        return TENURE_E_UNAVAILABLE;
-    }
-    if (server->tls != NULL)
-        return listen_secure(server, where, reterr);
-    tn_listen_warn(server, where);
-    return 0;
+    return rc;
 }
 
 int tn_http_port(const struct tn_server *server)
@@ -448,24 +539,5 @@ int tn_http_port(const struct tn_server *server)
     for (uint32_t i = 0; i < server->listener_count; i++)
         if (server->listeners[i].http)
             return tn_listener_port(&server->listeners[i]);
-    const union MHD_DaemonInfo *info =
-        server->http != NULL ? MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_BIND_PORT) : NULL;
-    return info != NULL ? info->port : 0;
-}
-
-void tn_http_quiesce(struct tn_server *server)
-{
-    MHD_socket listener = server->http != NULL ? MHD_quiesce_daemon(server->http) : -1;
-    if (listener >= 0)
-        (void)close(listener);
-}
-
-/* All connections of requests are closed already, so none is suspended. */
-void tn_http_close(struct tn_server *server)
-{
-    if (server->http == NULL)
-        return;
-    (void)MHD_run(server->http);
-    MHD_stop_daemon(server->http);
-    server->http = NULL;
+    return 0;
 }

@@ -1,13 +1,15 @@
-/* http_api.c - which request is which command, and what its reply is as JSON.
+/* http_api.c - which request is which command.
  *
  * The table below is the whole of it: where the words of a command come from, and the shape of its
- * reply. docs/openapi.yaml says the same to the world, and a test holds the two together. */
+ * reply, which http_reply.c makes. docs/openapi.yaml says the same to the world, and a test holds
+ * the two together. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "daemon/http.h"
 
 /* --- Routes ----------------------------------------------------------------------------------- */
@@ -17,6 +19,7 @@ enum kind {
     NUMBER,
     STRINGS, /* A list. */
     LEASES,  /* A list of objects with name and token. */
+    NAMES,   /* Several in one argument, with commas between them. */
 };
 
 struct field {
@@ -26,8 +29,6 @@ struct field {
     const char *missing; /* Stands for it when it is not there; such an option is left out. */
 };
 
-typedef void shape_fn(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                      unsigned *status);
 typedef void page_fn(struct tn_http_request *request);
 
 struct tn_route {
@@ -35,14 +36,13 @@ struct tn_route {
     const char *path; /* With a slash at its end: a name follows, the first word. */
     const char *words[2];
     struct field fields[6];
-    shape_fn *shape;
+    tn_shape_fn *shape;
     bool many;     /* The reply is a list of them. */
     bool stream;   /* Or events follow it. */
     page_fn *page; /* Or an answer without a command, */
     bool open;     /* for everybody. */
 };
 
-static shape_fn opened, renewed, done, acquired, released, lease, leases, highest, token, told;
 static page_fn health, readiness, metrics;
 
 #define SESSION                       \
@@ -75,85 +75,128 @@ static const struct tn_route routes[] = {
         { "label", STRING, "LABEL", NULL },
         { "seq", NUMBER, "SEQ", NULL },
         { "saw", NUMBER, "SAW", NULL } },
-      .shape = opened },
+      .shape = tn_shape_opened },
     { "POST",
       "/v1/sessions/renew",
       { "SESSION", "RENEW" },
       { SESSION, { "seq", NUMBER, "SEQ", NULL }, { "seen", NUMBER, "SEEN", NULL } },
-      .shape = renewed },
+      .shape = tn_shape_renewed },
     { "POST",
       "/v1/sessions/renew",
       { "SESSION", "MRENEW" },
       { { "sessions", STRINGS, NULL, NULL } },
-      .shape = renewed,
+      .shape = tn_shape_renewed,
       .many = true },
-    { "POST", "/v1/sessions/close", { "SESSION", "CLOSE" }, { SESSION }, .shape = done },
+    { "POST", "/v1/sessions/close", { "SESSION", "CLOSE" }, { SESSION }, .shape = tn_shape_done },
     { "POST",
       "/v1/leases/acquire",
       { "LEASE", "ACQUIRE" },
       { SESSION, ANY_TERM, NAME, { "wait_ms", NUMBER, "WAIT", "0" } },
-      .shape = acquired },
+      .shape = tn_shape_acquired },
     { "POST",
       "/v1/leases/acquire",
       { "LEASE", "MACQUIRE" },
       { SESSION, ANY_TERM, { "names", STRINGS, NULL, NULL } },
-      .shape = acquired,
+      .shape = tn_shape_acquired,
       .many = true },
     { "POST",
       "/v1/leases/release",
       { "LEASE", "RELEASE" },
       { SESSION, TERM, NAME, TOKEN },
-      .shape = released },
+      .shape = tn_shape_released },
     { "POST",
       "/v1/leases/release",
       { "LEASE", "MRELEASE" },
       { SESSION, TERM, { "leases", LEASES, NULL, NULL } },
-      .shape = released,
+      .shape = tn_shape_released,
       .many = true },
     { "POST",
       "/v1/leases/revoke",
       { "REVOKE" },
       { NAME, { "token", NUMBER, "", NULL } },
-      .shape = done },
+      .shape = tn_shape_done },
+    { "POST",
+      "/v1/leases/handover",
+      { "HANDOVER" },
+      { NAME,
+        { "token", NUMBER, "TOKEN", NULL },
+        { "to", STRING, "TO", NULL },
+        { "for_ms", NUMBER, "FOR", NULL } },
+      .shape = tn_shape_token },
+    { "GET",
+      "/v1/leases",
+      { "LEASE", "MGET" },
+      { { "names", NAMES, NULL, NULL } },
+      .shape = tn_shape_lease_list },
     { "GET",
       "/v1/leases",
       { "LEASE", "LIST" },
       { { "cursor", NUMBER, "", "0" },
         { "prefix", STRING, "PREFIX", NULL },
         { "count", NUMBER, "COUNT", NULL } },
-      .shape = leases },
-    { "GET", "/v1/leases/", { "LEASE", "GET" }, { { 0 } }, .shape = lease },
+      .shape = tn_shape_leases },
+    { "GET", "/v1/leases/", { "LEASE", "GET" }, { { 0 } }, .shape = tn_shape_lease },
+    { "GET", "/v1/line/", { "LEASE", "LINE" }, { { 0 } }, .shape = tn_shape_line },
+    { "GET",
+      "/v1/history",
+      { "HISTORY" },
+      { { "names", NAMES, NULL, NULL } },
+      .shape = tn_shape_histories },
+    { "GET", "/v1/history/", { "HISTORY" }, { { 0 } }, .shape = tn_shape_history },
+    { "GET",
+      "/v1/sessions",
+      { "SESSION", "LIST" },
+      { { "cursor", NUMBER, "", "0" }, { "count", NUMBER, "COUNT", NULL } },
+      .shape = tn_shape_sessions },
+    { "GET",
+      "/v1/fences",
+      { "FENCE", "LIST" },
+      { { "cursor", NUMBER, "", "0" }, { "count", NUMBER, "COUNT", NULL } },
+      .shape = tn_shape_fences },
+    { "GET", "/v1/whoami", { "WHOAMI" }, { { 0 } }, .shape = tn_shape_whoami },
     { "GET", "/v1/events", .words = { "WATCH" }, .stream = true },
     { "POST",
       "/v1/fences/admit",
       { "FENCE", "ADMIT" },
       { { "resource", STRING, NULL, NULL }, TOKEN },
-      .shape = done },
+      .shape = tn_shape_done },
     { "POST",
       "/v1/fences/raise",
       { "FENCE", "RAISE" },
       { { "resource", STRING, NULL, NULL }, TOKEN },
-      .shape = done },
+      .shape = tn_shape_done },
     { "POST",
       "/v1/fences/remove",
       { "FENCE", "REMOVE" },
       { { "resource", STRING, NULL, NULL } },
-      .shape = highest },
-    { "GET", "/v1/fences/", { "FENCE", "SHOW" }, { { 0 } }, .shape = highest },
+      .shape = tn_shape_highest },
+    { "GET", "/v1/fences/", { "FENCE", "SHOW" }, { { 0 } }, .shape = tn_shape_highest },
     { "GET",
       "/v1/auth/",
       { "FENCE", "ADMIT" },
       { { "Fence-Token", NUMBER, NULL, NULL } },
-      .shape = done },
-    { "GET", "/v1/token", { "TOKEN" }, { { 0 } }, .shape = token },
-    { "POST", "/v1/token/raise", { "TOKEN", "RAISE" }, { TOKEN }, .shape = token },
-    { "GET", "/v1/info", { "INFO" }, { { 0 } }, .shape = told },
+      .shape = tn_shape_done },
+    { "GET", "/v1/token", { "TOKEN" }, { { 0 } }, .shape = tn_shape_token },
+    { "POST", "/v1/token/raise", { "TOKEN", "RAISE" }, { TOKEN }, .shape = tn_shape_token },
+    { "GET", "/v1/info", { "INFO" }, { { 0 } }, .shape = tn_shape_told },
     { "GET", "/metrics", .page = metrics },
     { "GET", "/healthz", .page = health, .open = true },
     { "GET", "/readyz", .page = readiness, .open = true },
 };
 
 #define ROUTES (sizeof routes / sizeof routes[0])
+
+#ifdef TENURE_CONSOLE
+/* The console's page and its parts: not of the API, so not among the routes. */
+static page_fn console;
+static const struct tn_route console_route = { .method = "GET", .path = "/", .page = console };
+#endif
+#ifdef TENURE_SANDBOX
+static page_fn sandbox;
+static const struct tn_route sandbox_route = { .method = "GET",
+                                               .path = "/sandbox",
+                                               .page = sandbox };
+#endif
 
 bool tn_route_is_open(const struct tn_route *route)
 {
@@ -171,32 +214,50 @@ static bool leads_to(const struct tn_route *route, const char *url, const char *
     return route->path[len - 1] == '/' ? url[len] != 0 : url[len] == 0;
 }
 
-const struct tn_route *tn_route_find(struct tn_http_request *request, const char *method,
-                                     const char *url)
+static bool is_method(const struct tn_http_request *request, const char *method)
 {
+    const struct tn_http_slice *given = &request->head->method;
+
+    if (request->web->http.to_head)
+        return strcmp(method, "GET") == 0;
+    return given->len == strlen(method) && memcmp(given->bytes, method, given->len) == 0;
+}
+
+const struct tn_route *tn_route_find(struct tn_http_request *request)
+{
+    const char *url = request->target.text;
     bool gets = false;
     bool posts = false;
 
-    if (strcmp(method, "HEAD") == 0)
-        method = "GET";
+#ifdef TENURE_CONSOLE
+    if (is_method(request, "GET") &&
+        (request->file = tn_page_find(tn_console_pages, url, "/console.html")) != NULL)
+        return &console_route;
+#endif
+#ifdef TENURE_SANDBOX
+    if (is_method(request, "GET") && strncmp(url, "/sandbox", 8) == 0 &&
+        (request->file = tn_page_find(tn_pages, url[8] != '\0' ? url + 8 : "/", "/index.html")) !=
+            NULL) {
+        request->rest = url + 8;
+        return &sandbox_route;
+    }
+#endif
     for (size_t i = 0; i < ROUTES; i++) {
         if (!leads_to(&routes[i], url, &request->rest))
             continue;
-        if (strcmp(routes[i].method, method) == 0)
+        if (is_method(request, routes[i].method))
             return &routes[i];
         gets = gets || strcmp(routes[i].method, "GET") == 0;
         posts = posts || strcmp(routes[i].method, "POST") == 0;
     }
     if (!gets && !posts) {
-        tn_http_refuse(request, MHD_HTTP_NOT_FOUND, "ERR", "no such page; see docs/openapi.yaml");
+        tn_http_refuse(request, TN_STATUS_NOT_FOUND, "ERR", "no such page; see docs/openapi.yaml");
         return NULL;
     }
-    tn_http_refuse(request, MHD_HTTP_METHOD_NOT_ALLOWED, "ERR", "not by this method");
-    if (request->response != NULL)
-        (void)MHD_add_response_header(request->response, "Allow",
-                                      !gets    ? "POST"
-                                      : !posts ? "GET, HEAD"
-                                               : "GET, HEAD, POST");
+    request->fields = !gets    ? "Allow: POST\r\n"
+                      : !posts ? "Allow: GET, HEAD\r\n"
+                               : "Allow: GET, HEAD, POST\r\n";
+    tn_http_refuse(request, TN_STATUS_METHOD_NOT_ALLOWED, "ERR", "not by this method");
     return NULL;
 }
 
@@ -212,35 +273,31 @@ static bool is_head(const char *key)
     return key != NULL && key[0] >= 'A' && key[0] <= 'Z';
 }
 
-struct wanted {
-    const char *key;
-    unsigned count;
-};
-
-static enum MHD_Result count_key(void *arg, enum MHD_ValueKind kind, const char *key,
-                                 const char *value)
+static const struct tn_http_slice *find_in_head(const struct tn_http_request *request,
+                                                const char *key, unsigned *ret_count)
 {
-    struct wanted *wanted = arg;
+    char small[32];
+    size_t len = strlen(key);
 
-    (void)kind;
-    (void)value;
-    wanted->count += strcasecmp(key, wanted->key) == 0;
-    return MHD_YES;
+    TN_ASSERT(len < sizeof small);
+    for (size_t i = 0; i <= len; i++)
+        small[i] = (char)(key[i] >= 'A' && key[i] <= 'Z' ? key[i] + ('a' - 'A') : key[i]);
+    return tn_http_field(request->head, small, ret_count);
 }
 
 /* A field of the head that the route needs is there once; else the request is refused. */
 static bool has_head(struct tn_http_request *request)
 {
-    struct wanted wanted = { request->route->fields[0].key, 0 };
+    unsigned count;
 
-    if (!is_head(wanted.key))
+    if (!is_head(request->route->fields[0].key))
         return true;
-    (void)MHD_get_connection_values(request->mhd, MHD_HEADER_KIND, count_key, &wanted);
-    if (wanted.count == 0)
-        tn_http_refuse(request, MHD_HTTP_PRECONDITION_REQUIRED, "ERR", "Fence-Token is missing");
-    else if (wanted.count > 1)
-        tn_http_refuse(request, MHD_HTTP_BAD_REQUEST, "ERR", "Fence-Token is there twice");
-    return wanted.count == 1;
+    (void)find_in_head(request, request->route->fields[0].key, &count);
+    if (count == 0)
+        tn_http_refuse(request, TN_STATUS_PRECONDITION_REQUIRED, "ERR", "Fence-Token is missing");
+    else if (count > 1)
+        tn_http_refuse(request, TN_STATUS_BAD_REQUEST, "ERR", "Fence-Token is there twice");
+    return count == 1;
 }
 
 static bool look_up(const struct tn_http_request *request, const char *key,
@@ -256,8 +313,15 @@ static bool look_up(const struct tn_http_request *request, const char *key,
         *ret_place = found;
         return found != NULL;
     }
-    argument = MHD_lookup_connection_value(
-        request->mhd, is_head(key) ? MHD_HEADER_KIND : MHD_GET_ARGUMENT_KIND, key);
+    if (is_head(key)) {
+        const struct tn_http_slice *field = find_in_head(request, key, NULL);
+        if (field != NULL)
+            *ret_value = (struct tn_json_value) { .type = TN_JSON_STRING,
+                                                  .bytes = field->bytes,
+                                                  .len = (uint32_t)field->len };
+        return field != NULL;
+    }
+    argument = tn_http_target_argument(&request->target, key);
     if (argument != NULL)
         *ret_value = (struct tn_json_value) { .type = TN_JSON_STRING,
                                               .bytes = argument,
@@ -272,6 +336,7 @@ static bool is_of(const struct tn_http_request *request, const struct tn_json_va
     case NUMBER:
         return value->type == TN_JSON_NUMBER || request->route->method[0] == 'G';
     case STRING:
+    case NAMES:
         return value->type == TN_JSON_STRING;
     case STRINGS:
     case LEASES:
@@ -341,6 +406,17 @@ static void add_list(struct words *words, const struct tn_json_value *list, enum
     }
 }
 
+static void add_names(struct words *words, const char *text)
+{
+    for (;;) {
+        size_t len = strcspn(text, ",");
+        add_word(words, text, (uint32_t)len);
+        if (text[len] == 0)
+            return;
+        text += len + 1;
+    }
+}
+
 static void add_field(struct words *words, const struct tn_http_request *request,
                       const struct field *field)
 {
@@ -359,6 +435,8 @@ static void add_field(struct words *words, const struct tn_http_request *request
     }
     if (field->kind == STRINGS || field->kind == LEASES)
         add_list(words, place, field->kind);
+    else if (field->kind == NAMES)
+        add_names(words, value.bytes);
     else
         add_word(words, value.bytes, value.len);
 }
@@ -383,7 +461,7 @@ static void refuse_body(struct tn_http_request *request)
         }
     }
     tn_metrics_refused(request->server, "ERR");
-    tn_http_refuse(request, MHD_HTTP_BAD_REQUEST, "ERR", buf);
+    tn_http_refuse(request, TN_STATUS_BAD_REQUEST, "ERR", buf);
 }
 
 uint32_t tn_route_words(struct tn_http_request *request, struct tn_resp_word list[TN_WORDS_MAX])
@@ -391,6 +469,8 @@ uint32_t tn_route_words(struct tn_http_request *request, struct tn_resp_word lis
     struct words words = { .list = list };
     const struct tn_route *route = request->route;
     const struct tn_route *end = routes + ROUTES;
+    size_t len;
+    char *body = tn_http_conn_body(&request->web->http, &len);
 
     if (route->page != NULL) {
         route->page(request);
@@ -399,8 +479,7 @@ uint32_t tn_route_words(struct tn_http_request *request, struct tn_resp_word lis
     if (route->stream)
         return tn_events_words(request, list);
     if (route->method[0] == 'P' &&
-        (tn_json_read(request->body.bytes, request->body.len, values, VALUES_MAX) < 1 ||
-         values[0].type != TN_JSON_OBJECT)) {
+        (tn_json_read(body, len, values, VALUES_MAX) < 1 || values[0].type != TN_JSON_OBJECT)) {
         refuse_body(request);
         return 0;
     }
@@ -425,274 +504,12 @@ uint32_t tn_route_words(struct tn_http_request *request, struct tn_resp_word lis
     return 0;
 }
 
-/* --- Replies ---------------------------------------------------------------------------------- */
-
-struct tn_resp_value tn_reply_next(struct tn_reply *reply)
-{
-    struct tn_resp_value value = { .type = TN_RESP_NULL };
-
-    if (tn_resp_next(reply->bytes, reply->len, &reply->at, &value) != 0)
-        value.type = TN_RESP_NULL;
-    return value;
-}
-
-/* A number; tokens beyond 2^63 are digits in a string. */
-static void put_number(struct tn_text *text, struct tn_resp_value value)
-{
-    if (value.type == TN_RESP_STRING)
-        tn_text_add_bytes(text, value.bytes, value.len);
-    else
-        tn_text_addf(text, "%" PRId64, value.integer);
-}
-
-static void put_field(struct tn_text *text, const char *key, struct tn_reply *reply)
-{
-    tn_text_addf(text, "\"%s\":", key);
-    put_number(text, tn_reply_next(reply));
-}
-
-static unsigned status_of(const char *word, size_t len)
-{
-    static const struct {
-        const char *word;
-        unsigned status;
-    } list[] = {
-        { "ERR", MHD_HTTP_BAD_REQUEST },
-        { "GONE", MHD_HTTP_GONE },
-        { "STALE", MHD_HTTP_PRECONDITION_FAILED },
-        { "DENIED", MHD_HTTP_FORBIDDEN },
-        { "NOAUTH", MHD_HTTP_UNAUTHORIZED },
-        { "FULL", MHD_HTTP_INSUFFICIENT_STORAGE },
-        { "OLDER", MHD_HTTP_CONFLICT },
-        { "UNAVAILABLE", MHD_HTTP_SERVICE_UNAVAILABLE },
-    };
-
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (strlen(list[i].word) == len && memcmp(list[i].word, word, len) == 0)
-            return list[i].status;
-    return MHD_HTTP_INTERNAL_SERVER_ERROR;
-}
-
-static void put_error(struct tn_text *text, struct tn_resp_value value, unsigned *status)
-{
-    const char *blank = memchr(value.bytes, ' ', value.len);
-    size_t word = blank != NULL ? (size_t)(blank - value.bytes) : value.len;
-    size_t rest = blank != NULL ? word + 1 : word;
-
-    *status = status_of(value.bytes, word);
-    tn_text_addf(text, "{\"error\":\"%.*s\",\"message\":", (int)word, value.bytes);
-    tn_json_string(text, value.bytes + rest, value.len - rest);
-    tn_text_add(text, "}");
-}
-
-static void opened(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                   unsigned *status)
-{
-    const char *comma = "{";
-
-    (void)status;
-    for (uint32_t i = 0; i + 1 < value.count; i += 2) {
-        struct tn_resp_value key = tn_reply_next(reply);
-        struct tn_resp_value content = tn_reply_next(reply);
-        tn_text_addf(text, "%s\"%.*s\":", comma, (int)key.len, key.bytes);
-        if (key.len == 7 && memcmp(key.bytes, "session", 7) == 0)
-            tn_json_string(text, content.bytes, content.len);
-        else
-            put_number(text, content);
-        comma = ",";
-    }
-    tn_text_add(text, "}");
-}
-
-static void renewed(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                    unsigned *status)
-{
-    static const char *const keys[] = { "ttl_ms", "held", "seen" };
-
-    (void)status;
-    (void)value;
-    for (size_t i = 0; i < 3; i++) {
-        tn_text_add(text, i == 0 ? "{" : ",");
-        put_field(text, keys[i], reply);
-    }
-    tn_text_addf(text, ",\"more\":%s,\"revoked\":[",
-                 tn_reply_next(reply).integer != 0 ? "true" : "false");
-    uint32_t count = tn_reply_next(reply).count;
-    for (uint32_t i = 0; i + 1 < count; i += 2) {
-        struct tn_resp_value name = tn_reply_next(reply);
-        tn_text_add(text, i == 0 ? "{\"name\":" : ",{\"name\":");
-        tn_json_string(text, name.bytes, name.len);
-        tn_text_add(text, ",");
-        put_field(text, "token", reply);
-        tn_text_add(text, "}");
-    }
-    tn_text_add(text, "]}");
-}
-
-static void acquired(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                     unsigned *status)
-{
-    bool granted = value.type == TN_RESP_ARRAY && value.count == 3;
-
-    if (!granted)
-        *status = MHD_HTTP_CONFLICT;
-    tn_text_addf(text, "{\"granted\":%s", granted ? "true" : "false");
-    if (value.type == TN_RESP_NULL) { /* Its time in line is over. */
-        tn_text_add(text, "}");
-        return;
-    }
-    (void)tn_reply_next(reply); /* granted, held */
-    tn_text_add(text, ",");
-    put_field(text, "token", reply);
-    struct tn_resp_value who = tn_reply_next(reply);
-    tn_text_add(text, granted ? ",\"term\":" : ",\"holder\":");
-    tn_json_string(text, who.bytes, who.len);
-    if (!granted) {
-        tn_text_add(text, ",");
-        put_field(text, "remaining_ms", reply);
-    }
-    tn_text_add(text, "}");
-}
-
-static void released(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                     unsigned *status)
-{
-    (void)reply;
-    (void)value;
-    (void)status;
-    tn_text_add(text, "{\"released\":true}");
-}
-
-static void done(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                 unsigned *status)
-{
-    (void)reply;
-    (void)value;
-    (void)status;
-    tn_text_add(text, "{\"ok\":true}");
-}
-
-static void highest(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                    unsigned *status)
-{
-    (void)reply;
-    (void)status;
-    tn_text_add(text, "{\"highest\":");
-    put_number(text, value);
-    tn_text_add(text, "}");
-}
-
-static void token(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                  unsigned *status)
-{
-    (void)reply;
-    (void)status;
-    tn_text_add(text, "{\"token\":");
-    put_number(text, value);
-    tn_text_add(text, "}");
-}
-
-/* Lines "key:value", and headings that are not needed here. */
-static void told(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                 unsigned *status)
-{
-    const char *at = value.bytes;
-    const char *end = value.bytes + value.len;
-    const char *comma = "{";
-
-    (void)reply;
-    (void)status;
-    while (at < end) {
-        const char *line_end = memchr(at, '\r', (size_t)(end - at));
-        const char *colon = memchr(at, ':', (size_t)(end - at));
-        if (line_end == NULL)
-            break;
-        if (colon != NULL && colon < line_end) {
-            size_t len = (size_t)(line_end - colon - 1);
-            tn_text_addf(text, "%s\"%.*s\":", comma, (int)(colon - at), at);
-            if (strspn(colon + 1, "0123456789") == len)
-                tn_text_add_bytes(text, colon + 1, len);
-            else
-                tn_json_string(text, colon + 1, len);
-            comma = ",";
-        }
-        at = line_end + 2;
-    }
-    tn_text_add(text, "}");
-}
-
-/* The fields of `tenure status --json`. */
-void tn_json_lease(struct tn_text *text, struct tn_reply *reply, uint32_t count)
-{
-    static const char *const keys[] = {
-        "name", "state", "token", "holder", "ttl_ms", "remaining_ms"
-    };
-    struct tn_resp_value found[6] = { 0 };
-
-    for (uint32_t i = 0; i + 1 < count; i += 2) {
-        struct tn_resp_value key = tn_reply_next(reply);
-        struct tn_resp_value value = tn_reply_next(reply);
-        for (size_t k = 0; k < 6; k++)
-            if (strlen(keys[k]) == key.len && memcmp(keys[k], key.bytes, key.len) == 0)
-                found[k] = value;
-    }
-    bool held = found[3].bytes != NULL;
-    tn_text_add(text, "{\"name\":");
-    tn_json_string(text, found[0].bytes, found[0].len);
-    tn_text_addf(text, ",\"state\":\"%s\",\"holder\":", held ? "held" : "free");
-    if (held)
-        tn_json_string(text, found[3].bytes, found[3].len);
-    else
-        tn_text_add(text, "null");
-    tn_text_add(text, ",\"token\":");
-    put_number(text, found[2]);
-    tn_text_addf(text, ",\"ttl_ms\":%" PRId64 ",\"remaining_ms\":%" PRId64, found[4].integer,
-                 found[5].integer);
-    tn_text_add(text, held && found[1].bytes[0] == 'r' ? ",\"revoked\":true}" : "}");
-}
-
-static void lease(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                  unsigned *status)
-{
-    (void)status;
-    tn_json_lease(text, reply, value.count);
-}
-
-static void leases(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
-                   unsigned *status)
-{
-    (void)value;
-    (void)status;
-    tn_text_add(text, "{");
-    put_field(text, "cursor", reply);
-    tn_text_add(text, ",\"leases\":[");
-    uint32_t count = tn_reply_next(reply).count;
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0)
-            tn_text_add(text, ",");
-        tn_json_lease(text, reply, tn_reply_next(reply).count);
-    }
-    tn_text_add(text, "]}");
-}
-
-static void put_result(struct tn_text *text, struct tn_reply *reply, shape_fn *shape,
-                       unsigned *status)
-{
-    struct tn_resp_value value = tn_reply_next(reply);
-
-    if (value.type == TN_RESP_ERROR)
-        put_error(text, value, status);
-    else
-        shape(text, reply, value, status);
-}
-
 void tn_route_replied(struct tn_http_request *request, const char *bytes, size_t len)
 {
-    struct tn_reply reply = { .bytes = bytes, .len = len };
     const struct tn_route *route = request->route;
     size_t size = 6 * len + 1024; /* A byte of text becomes six at worst; the rest grows less. */
     char *buf = malloc(size);
-    unsigned status = MHD_HTTP_OK;
+    unsigned status = TN_STATUS_OK;
     struct tn_text text;
 
     if (buf == NULL) {
@@ -700,20 +517,12 @@ void tn_route_replied(struct tn_http_request *request, const char *bytes, size_t
         return;
     }
     tn_text_init(&text, buf, size);
-    if (route->stream && bytes[0] != '-') {
+    if (route->stream && bytes[0] != '-')
         tn_events_begin(request);
-    } else if (!route->many || bytes[0] == '-') {
-        put_result(&text, &reply, route->shape, &status);
-    } else {
-        unsigned ignored;
-        uint32_t count = tn_reply_next(&reply).count;
-        for (uint32_t i = 0; i < count; i++) {
-            tn_text_add(&text, i == 0 ? "{\"results\":[" : ",");
-            put_result(&text, &reply, route->shape, &ignored);
-        }
-        tn_text_add(&text, "]}");
-    }
-    if (!request->answered) {
+    else
+        tn_reply_write(&text, (struct tn_reply) { .bytes = bytes, .len = len }, route->shape,
+                       route->many, &status);
+    if (!route->stream || bytes[0] == '-') {
         tn_text_add(&text, "\n");
         tn_http_answer(request, status, "application/json", buf, text.len);
     }
@@ -729,7 +538,7 @@ static void say(struct tn_http_request *request, unsigned status, const char *li
 
 static void health(struct tn_http_request *request)
 {
-    say(request, MHD_HTTP_OK, "ok\n");
+    say(request, TN_STATUS_OK, "ok\n");
 }
 
 static void readiness(struct tn_http_request *request)
@@ -737,25 +546,54 @@ static void readiness(struct tn_http_request *request)
     struct tn_server *server = request->server;
 
     if (server->draining)
-        say(request, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon is ending\n");
+        say(request, TN_STATUS_SERVICE_UNAVAILABLE, "the daemon is ending\n");
     else if (tn_journal_is_short(&server->journal))
-        say(request, MHD_HTTP_SERVICE_UNAVAILABLE, "the disk is full\n");
+        say(request, TN_STATUS_SERVICE_UNAVAILABLE, "the disk is full\n");
     else
-        say(request, MHD_HTTP_OK, "ok\n");
+        say(request, TN_STATUS_OK, "ok\n");
 }
+
+#define PAGE_FIELDS(policy)                                      \
+    "Content-Encoding: gzip\r\nReferrer-Policy: no-referrer\r\n" \
+    "Content-Security-Policy: " policy "\r\n"
+
+#ifdef TENURE_CONSOLE
+static void console(struct tn_http_request *request)
+{
+    const struct tn_page *file = request->file;
+
+    request->fields = PAGE_FIELDS(TN_CONSOLE_POLICY);
+    tn_http_answer(request, TN_STATUS_OK, tn_page_type(file), (const char *)file->gzip, file->size);
+}
+#endif
+
+#ifdef TENURE_SANDBOX
+/* Without the slash the page would seek its parts beside it. */
+static void sandbox(struct tn_http_request *request)
+{
+    const struct tn_page *file = request->file;
+    bool whole = *request->rest != '\0';
+
+    request->fields = whole ? PAGE_FIELDS(TN_SANDBOX_POLICY)
+                            : PAGE_FIELDS(TN_SANDBOX_POLICY) "Location: /sandbox/\r\n";
+    tn_http_answer(request, whole ? TN_STATUS_OK : TN_STATUS_MOVED_PERMANENTLY, tn_page_type(file),
+                   (const char *)file->gzip, file->size);
+}
+#endif
 
 static void metrics(struct tn_http_request *request)
 {
     struct tn_call call = { .server = request->server, .conn = request->conn };
-    static char buf[32 * 1024];
+    static char buf[TN_METRICS_SIZE];
     struct tn_text text;
 
     if (!tn_may_quietly(&call, TN_OBSERVE, NULL, 0)) {
         tn_metrics_refused(request->server, "DENIED");
-        tn_http_refuse(request, MHD_HTTP_FORBIDDEN, "DENIED", "the user may not observe anything");
+        tn_http_refuse(request, TN_STATUS_FORBIDDEN, "DENIED", "the user may not observe anything");
         return;
     }
     tn_text_init(&text, buf, sizeof buf);
     tn_metrics_write(request->server, &text);
-    tn_http_answer(request, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", buf, text.len);
+    tn_http_answer(request, TN_STATUS_OK, "text/plain; version=0.0.4; charset=utf-8", buf,
+                   text.len);
 }

@@ -16,11 +16,11 @@
 
 #define PAGE "250" /* Leases in one step: even with the longest texts less than TN_STREAM_MAX. */
 
-enum { BLOCK = 16 * 1024, SILENT_SWEEPS = 15 };
+enum { SILENT_SWEEPS = 15 };
 
 static const char *argument(const struct tn_http_request *request, const char *key)
 {
-    return MHD_lookup_connection_value(request->mhd, MHD_GET_ARGUMENT_KIND, key);
+    return tn_http_target_argument(&request->target, key);
 }
 
 static struct tn_resp_word word_of(const char *text)
@@ -43,20 +43,21 @@ uint32_t tn_events_words(struct tn_http_request *request, struct tn_resp_word li
     (void)snprintf(request->pattern, sizeof request->pattern, "%.*s%s%s", (int)len, text,
                    name == NULL && len > 0 ? "/" : "", name == NULL ? "*" : "");
     request->one = name != NULL;
+    request->beats = argument(request, "beat") != NULL;
     list[0] = word_of("WATCH");
     list[1] = word_of(request->pattern);
     return 2;
 }
 
 /* Ask for the next leases of the beginning. */
-static void ask(struct tn_http_request *request)
+static void ask_for_leases(struct tn_http_request *request)
 {
     struct tn_server *server = request->server;
     struct tn_resp_word *words = server->words;
     char cursor[24];
     size_t len = strlen(request->pattern);
 
-    request->asked = true;
+    request->state = TN_REQUEST_AWAITING;
     words[0] = word_of("LEASE");
     if (request->one) {
         words[1] = word_of("GET");
@@ -76,76 +77,99 @@ static void ask(struct tn_http_request *request)
 
 /* --- The stream ------------------------------------------------------------------------------- */
 
-static ssize_t read_events(void *arg, uint64_t position, char *buf, size_t max)
+void tn_events_go_on(struct tn_http_request *request)
 {
-    struct tn_http_request *request = arg;
-    struct tn_body *body = &request->body;
-    size_t len = body->len < max ? body->len : max;
-
-    (void)position;
-    if (body->failed)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (len > 0) {
-        memcpy(buf, body->bytes, len);
-        body->len -= len;
-        memmove(body->bytes, body->bytes + len, body->len);
-        request->silence = 0;
-        return (ssize_t)len;
-    }
-    if (request->conn == NULL)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    request->suspended = true;
-    MHD_suspend_connection(request->mhd);
-    if (request->listing && !request->asked) {
-        tn_server_tell_time(request->server);
-        ask(request);
-    }
-    return 0;
+    if (request->state == TN_REQUEST_LISTING && request->conn != NULL && request->events.len == 0)
+        ask_for_leases(request);
 }
 
 void tn_events_begin(struct tn_http_request *request)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, request, NULL);
+    const struct tn_http_response answer = {
+        .status = TN_STATUS_OK,
+        .type = "text/event-stream",
+        .fields = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+                  "X-Accel-Buffering: no\r\n",
+    };
 
-    request->streams = request->answered = request->listing = true;
-    request->body.len = 0;
-    request->status = MHD_HTTP_OK;
-    request->response = response;
-    if (response == NULL)
-        return;
-    (void)MHD_add_response_header(response, "Content-Type", "text/event-stream");
-    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
-    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    (void)MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    request->state = TN_REQUEST_LISTING;
+    tn_http_conn_stream(&request->web->http, &answer);
+    if (request->web == NULL || request->web->http.state != TN_HTTP_STREAMING)
+        request->state = TN_REQUEST_OVER; /* HEAD, or there is nobody. */
+    else
+        tn_httpd_later(&request->web->http);
 }
 
-static void add(struct tn_http_request *request, const struct tn_text *text)
+/* Room for @len more bytes, up to what a reader may let wait. */
+static bool make_room(struct tn_growing *events, size_t len)
 {
-    struct tn_body *body = &request->body;
+    size_t size = events->size > 0 ? events->size : 1024;
 
-    if (!tn_body_room(body, text->len, TN_STREAM_MAX)) {
+    events->failed = events->failed || events->len + len > TN_STREAM_MAX;
+    if (events->failed)
+        return false;
+    while (size - events->len < len)
+        size *= 2;
+    if (size == events->size)
+        return true;
+    char *larger = realloc(events->bytes, size);
+    events->failed = larger == NULL;
+    if (larger == NULL)
+        return false;
+    events->bytes = larger;
+    events->size = size;
+    return true;
+}
+
+static void add_event(struct tn_http_request *request, const struct tn_text *text)
+{
+    struct tn_growing *events = &request->events;
+
+    if (!make_room(events, text->len)) {
         if (tn_log_due(request->conn->server, TN_SAID_SLOW))
             tn_log("connection %llu: reads events too slowly, cut off",
                    (unsigned long long)request->conn->id);
         tn_conn_close(request->conn);
         return;
     }
-    memcpy(body->bytes + body->len, text->buf, text->len);
-    body->len += text->len;
+    memcpy(events->bytes + events->len, text->buf, text->len);
+    events->len += text->len;
 }
 
-static void tell_lease(struct tn_http_request *request, struct tn_reply *reply, uint32_t count)
+/* A lease between @before and @after. */
+static void tell_one(struct tn_http_request *request, struct tn_reply *reply, uint32_t count,
+                     const char *before, const char *after)
 {
     char buf[4096];
     struct tn_text text;
 
     tn_text_init(&text, buf, sizeof buf);
-    tn_text_add(&text, "event: lease\ndata: ");
+    tn_text_add(&text, before);
     tn_json_lease(&text, reply, count);
-    tn_text_add(&text, "\n\n");
+    tn_text_add(&text, after);
     if (request->conn != NULL)
-        add(request, &text);
+        add_event(request, &text);
+}
+
+static void tell_lease(struct tn_http_request *request, struct tn_reply *reply, uint32_t count)
+{
+    tell_one(request, reply, count, "event: lease\ndata: ", "\n\n");
+}
+
+/* Of the beginning. A reader that asks for beats gets one event for all of a page: thousands of
+ * events cost a browser more than what is in them. */
+static void tell_page(struct tn_http_request *request, struct tn_reply *reply)
+{
+    uint32_t leases = tn_http_reply_next(reply).count;
+
+    for (uint32_t i = 0; i < leases; i++) {
+        uint32_t count = tn_http_reply_next(reply).count;
+        if (!request->beats)
+            tell_lease(request, reply, count);
+        else
+            tell_one(request, reply, count, i == 0 ? "event: leases\ndata: [" : ",",
+                     i + 1 == leases ? "]\n\n" : "");
+    }
 }
 
 static void tell_synced(struct tn_http_request *request)
@@ -153,44 +177,41 @@ static void tell_synced(struct tn_http_request *request)
     char buf[64];
     struct tn_text text;
 
-    request->listing = false;
+    request->state = TN_REQUEST_FOLLOWING;
     tn_text_init(&text, buf, sizeof buf);
     tn_text_add(&text, "event: synced\ndata: {}\n\n");
     if (request->conn != NULL)
-        add(request, &text);
+        add_event(request, &text);
 }
 
 /* What the connection was told: a change, a page of the beginning, or one lease. */
 static void tell(struct tn_http_request *request, struct tn_reply *reply)
 {
     struct tn_reply ahead = *reply;
-    uint32_t count = tn_reply_next(reply).count;
-    struct tn_resp_value first = tn_reply_next(reply);
+    uint32_t count = tn_http_reply_next(reply).count;
+    struct tn_resp_value first = tn_http_reply_next(reply);
 
     if (first.type == TN_RESP_INTEGER) {
         request->cursor = (uint64_t)first.integer;
-        request->asked = false;
-        uint32_t leases = tn_reply_next(reply).count;
-        for (uint32_t i = 0; i < leases; i++)
-            tell_lease(request, reply, tn_reply_next(reply).count);
+        request->state = TN_REQUEST_LISTING;
+        tell_page(request, reply);
         if (request->cursor == 0)
             tell_synced(request);
         return;
     }
     if (first.type == TN_RESP_STRING && first.len == 4 && memcmp(first.bytes, "name", 4) == 0) {
-        request->asked = false;
-        (void)tn_reply_next(&ahead);
+        (void)tn_http_reply_next(&ahead);
         tell_lease(request, &ahead, count);
         *reply = ahead;
         tell_synced(request);
         return;
     }
     if (first.type == TN_RESP_STRING && first.len == 5 && memcmp(first.bytes, "lease", 5) == 0) {
-        tell_lease(request, reply, tn_reply_next(reply).count);
+        tell_lease(request, reply, tn_http_reply_next(reply).count);
         return;
     }
     for (uint32_t i = 1; i < count; i++)
-        (void)tn_reply_next(reply); /* The watch is confirmed. */
+        (void)tn_http_reply_next(reply); /* The watch is confirmed. */
 }
 
 void tn_events_replied(struct tn_http_request *request, const char *bytes, size_t len)
@@ -201,15 +222,21 @@ void tn_events_replied(struct tn_http_request *request, const char *bytes, size_
         tell(request, &reply);
 }
 
+/* A comment now and then keeps the way open. A reader that asks for beats hears one every second,
+ * and so knows within two that the daemon does not answer any more. */
 void tn_events_sweep(struct tn_http_request *request)
 {
-    char buf[8];
+    char buf[80];
     struct tn_text text;
 
-    if (request->body.len > 0 || ++request->silence < SILENT_SWEEPS)
+    if (!request->beats && (request->events.len > 0 || ++request->silence < SILENT_SWEEPS))
         return;
     tn_text_init(&text, buf, sizeof buf);
-    tn_text_add(&text, ":\n\n"); /* A comment, so that the way stays open. */
-    add(request, &text);
-    tn_http_resume(request);
+    if (request->beats)
+        tn_text_addf(&text, "event: beat\ndata: {\"now\":%" PRId64 "}\n\n", tn_wall_ms());
+    else
+        tn_text_add(&text, ":\n\n");
+    add_event(request, &text);
+    if (request->conn != NULL)
+        tn_http_push(request);
 }

@@ -282,7 +282,10 @@ int tn_journal_open(struct tn_journal *journal, const struct tn_journal_config *
                                      .lock_fd = -1,
                                      .fd = -1,
                                      .batch_len = TN_FRAME_HEAD,
-                                     .batch_size = BATCH_BYTES };
+                                     .batch_size = BATCH_BYTES,
+                                     .none = config->dir == NULL };
+    if (journal->none)
+        return 0;
     journal->batch = malloc(journal->batch_size);
     int rc = journal->batch != NULL && reserve(journal, BLOCK) ? 0 : TENURE_E_NOMEM;
     if (rc == 0)
@@ -301,7 +304,8 @@ int tn_journal_open(struct tn_journal *journal, const struct tn_journal_config *
 
 void tn_journal_close(struct tn_journal *journal)
 {
-    tn_witness_close(&journal->witness);
+    if (!journal->none)
+        tn_witness_close(&journal->witness);
     free(journal->batch);
     free(journal->blocks);
     journal->batch = journal->blocks = NULL;
@@ -318,6 +322,8 @@ void tn_journal_close(struct tn_journal *journal)
 
 void tn_journal_add(struct tn_journal *journal, const struct tn_record *record)
 {
+    if (journal->none)
+        return;
     if (journal->batch_size - journal->batch_len < TN_RECORD_MAX) {
         char *larger = realloc(journal->batch, journal->batch_size * 2);
         TN_ASSERT(larger != NULL);
@@ -348,7 +354,7 @@ static int extend(struct tn_journal *journal, uint64_t end)
 
 void tn_journal_prepare(struct tn_journal *journal)
 {
-    if (journal->end - journal->at < AHEAD_BYTES / 2)
+    if (!journal->none && journal->end - journal->at < AHEAD_BYTES / 2)
         (void)extend(journal, round_up(journal->at + AHEAD_BYTES));
 }
 

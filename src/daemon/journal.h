@@ -27,7 +27,7 @@
 #include "daemon/witness.h"
 
 struct tn_journal_config {
-    const char *dir;
+    const char *dir;         /* NULL: an agent's, which keeps nothing on disk. */
     const char *witness;     /* A path; NULL: no witness. */
     bool accept_older;       /* Go on with data that is older than the witness knows. */
     uint64_t snapshot_bytes; /* How far the journal grows at least before a snapshot is due. */
@@ -67,6 +67,7 @@ struct tn_journal {
     uint64_t snapshot_seq;
     uint64_t snapshot_len; /* Of the last that was written or read. */
     uint64_t flushes;
+    bool none; /* There is no journal. */
 };
 
 /* Returns 0, or an error with a line in @reterr: TENURE_E_CONFLICT (another daemon has it),

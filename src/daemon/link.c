@@ -144,7 +144,9 @@ static void process_ended(uv_poll_t *poll, int status, int events)
     struct tn_op close_op = { .kind = TN_OP_CLOSE, .session = link->session };
     tn_server_tell_time(server);
     drop_if_unused(server, link);
+    server->past.process_ended = true;
     tn_server_step(server, &close_op, &result);
+    server->past.process_ended = false;
 }
 
 /* The number is looked up only where the kernel does not know the option. If it knows the option

@@ -151,7 +151,7 @@ bool tn_parse_address(const char *text, struct sockaddr_storage *ret_address)
 void tn_listen_warn(const struct tn_server *server, const char *where)
 {
     if (server->acl == NULL)
-        tn_log("warning: %s is open to %s, and no ACL guards it", where,
+        tn_log("%s is open to %s, and no ACL guards it", where,
                server->tls != NULL ? "everybody with a certificate of the CA"
                                    : "every user of this machine");
 }
@@ -183,7 +183,7 @@ int tn_listen(struct tn_server *server, const char *url, struct tn_text *reterr)
 {
     struct tn_listener *listener = &server->listeners[server->listener_count];
 
-    if (server->listener_count == TN_LISTENERS_MAX)
+    if (server->listener_count == sizeof server->listeners / sizeof server->listeners[0])
         return refuse(reterr, TENURE_E_INVALID, url, "too many --listen");
     server->listener_count++;
     if (strncmp(url, "unix:", 5) == 0)

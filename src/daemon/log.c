@@ -1,4 +1,4 @@
-/* log.c - lines to stderr, which never make the daemon wait.
+/* log.c - lines to stderr, with the time and a level, which never make the daemon wait.
  *
  * stderr may be a pipe that nobody reads, a terminal that was stopped or a file on a disk that
  * hangs, and holders wait for their renewals meanwhile. So a thread of its own writes the lines.
@@ -6,23 +6,31 @@
  * logged when there is room again. O_NONBLOCK is no way out: it would hold for every other process
  * that has the same stderr.
  *
- * Before tn_log_open, and when there is no thread, a line is written at once. */
+ * Before tn_log_open, and when there is no thread, a line is written at once; before it a line has
+ * no time either: it answers whoever has just started the program. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/time.h"
 #include "daemon/server.h"
 
 #define QUEUE_BYTES (64 * 1024)
-#define LINE_BYTES 560
+#define TEXT_BYTES 500
+#define LINE_BYTES 1200      /* As JSON, most of the text may have to be escaped. */
 #define LAST_WAIT TN_MS(500) /* For the last lines, when the program ends. */
 
+enum level { INFO, WARNING, ERROR };
+
+static const char *const levels[] = { "info", "warning", "error" };
+
 static struct {
-    bool open; /* There is a thread. Set and reset while nobody else runs. */
+    bool json, dated; /* Set while nobody else runs. */
+    bool open;        /* There is a thread. Set and reset while nobody else runs. */
     uv_thread_t thread;
     uv_mutex_t lock; /* Guards what follows. */
     uv_cond_t filled, ended;
@@ -83,14 +91,42 @@ static bool put(const char *line, size_t len)
     return true;
 }
 
+/* The line for @message, with its newline. Returns its length. */
+static size_t make_line(char line[LINE_BYTES], enum level level, const char *message)
+{
+    char instant[32] = "";
+    struct timespec now;
+    struct tn_text text;
+    struct tm tm;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* For people: nothing is decided by it. */
+    (void)gmtime_r(&now.tv_sec, &tm);
+    (void)strftime(instant, sizeof instant, "%Y-%m-%dT%H:%M:%S", &tm);
+    tn_text_init(&text, line, LINE_BYTES - 1);
+    if (log_state.json) {
+        tn_text_addf(&text, "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"message\":", instant,
+                     now.tv_nsec / 1000000, levels[level]);
+        tn_json_string(&text, message, strlen(message));
+        tn_text_add(&text, "}");
+    } else if (log_state.dated) {
+        tn_text_addf(&text, "%s.%03ldZ %s tenured: %s", instant, now.tv_nsec / 1000000,
+                     levels[level], message);
+    } else {
+        tn_text_addf(&text, "tenured: %s", message);
+    }
+    line[text.len] = '\n';
+    return text.len + 1;
+}
+
 static void queue_line(const char *line, size_t len)
 {
-    char count[LINE_BYTES];
+    char count[LINE_BYTES], message[80];
 
     if (log_state.lost > 0) {
-        int n = snprintf(count, sizeof count, "tenured: %llu lines dropped: stderr was not read\n",
-                         (unsigned long long)log_state.lost);
-        if (sizeof log_state.queue - log_state.len >= (size_t)n + len && put(count, (size_t)n))
+        (void)snprintf(message, sizeof message, "%llu lines dropped: stderr was not read",
+                       (unsigned long long)log_state.lost);
+        size_t n = make_line(count, WARNING, message);
+        if (sizeof log_state.queue - log_state.len >= n + len && put(count, n))
             log_state.lost = 0;
     }
     if (log_state.lost > 0 || !put(line, len))
@@ -98,20 +134,15 @@ static void queue_line(const char *line, size_t len)
     uv_cond_signal(&log_state.filled);
 }
 
-void tn_log(const char *format, ...)
+static void log_line(enum level level, const char *format, va_list args)
 {
-    char line[LINE_BYTES] = "tenured: ";
-    size_t head = strlen(line);
-    va_list args;
+    char line[LINE_BYTES], message[TEXT_BYTES];
 
-    va_start(args, format);
-    (void)vsnprintf(line + head, 500, format, args);
-    va_end(args);
-    for (char *at = line; *at != 0; at++)
+    (void)vsnprintf(message, sizeof message, format, args);
+    for (char *at = message; *at != 0; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7F)
             *at = '?'; /* Nothing that a peer or a path says makes a line of its own. */
-    size_t len = strlen(line);
-    line[len++] = '\n';
+    size_t len = make_line(line, level, message);
     if (!log_state.open) {
         write_out(line, len);
         return;
@@ -119,6 +150,33 @@ void tn_log(const char *format, ...)
     uv_mutex_lock(&log_state.lock);
     queue_line(line, len);
     uv_mutex_unlock(&log_state.lock);
+}
+
+void tn_log(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    log_line(WARNING, format, args);
+    va_end(args);
+}
+
+void tn_log_info(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    log_line(INFO, format, args);
+    va_end(args);
+}
+
+void tn_log_error(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    log_line(ERROR, format, args);
+    va_end(args);
 }
 
 bool tn_log_due(struct tn_server *server, enum tn_said what)
@@ -135,8 +193,10 @@ bool tn_log_due(struct tn_server *server, enum tn_said what)
     return true;
 }
 
-void tn_log_open(void)
+void tn_log_open(bool json)
 {
+    log_state.json = json;
+    log_state.dated = true;
     if (uv_mutex_init(&log_state.lock) != 0 || uv_cond_init(&log_state.filled) != 0 ||
         uv_cond_init(&log_state.ended) != 0)
         return;

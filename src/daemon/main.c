@@ -11,11 +11,16 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/number.h"
+#include "base/pattern.h"
 #include "base/time.h"
+#include "core/agent.h"
 #include "daemon/server.h"
+#include "runtime/notify.h"
 #include "runtime/socket_path.h"
 
 enum {
@@ -45,15 +50,23 @@ static const char usage[] =
     "                         TCP and HTTP speak TLS, with a certificate of this CA from every\n"
     "                         peer, and may be on any address; read again on SIGHUP\n"
     "  --http HOST:PORT       the same over HTTP, with metrics [none]\n"
+    "  --metrics-names PATTERN  /metrics has series of these names, of 500 at most [none]\n"
     "  --acl FILE             who may do what over TCP; read again on SIGHUP\n"
     "  --socket-group GROUP   its members may use the Unix sockets, too, but not administer\n"
+    "  --log-format FORMAT    of the lines on stderr: text or json [text]\n"
     "  --config FILE          options, one on a line, without the dashes\n"
+    "  --check-config         check the options and the files that they name, and end\n"
     "  --new-secret USER      print a secret for the user and the line for that file, and end\n"
+    "  --upstream URL         be an agent: the truth is in this store, of which this daemon is "
+    "one\n"
+    "                         client for all processes of its host. With --data it goes on where\n"
+    "                         it was when it is started again; without, nothing is kept on disk\n"
+    "  --upstream-ttl D       of the agent's session there [30s]\n"
     "  --max-connections N    [10000]\n"
     "  --max-connections-per-peer N   of one process, or of one address\n"
     "                         [three quarters of those]\n"
     "  --slow-seconds N       a command, or the first one, must have arrived by then [30]\n"
-    "  --idle-seconds N       who says nothing and waits for nothing is cut off [600]\n"
+    "  --idle-seconds N       a silent peer that waits for nothing is cut off [600]\n"
     "  --max-sessions N       [200000]\n"
     "  --max-leases N         [2000000]\n"
     "  --max-waiters N        [200000]\n"
@@ -63,7 +76,7 @@ struct settings {
     struct tn_server_config config;
     uint64_t sessions, leases, waiters, conns, peer_conns, slow, idle;
     char data[512], witness[540], socket[100], url[140];
-    bool has_witness;
+    bool has_witness, only_check;
 };
 
 /* What is being read: a line of a file; NULL: the command line. */
@@ -129,6 +142,8 @@ static const char **path_of(struct tn_server_config *config, const char *option)
         { "--tls-key", &config->tls_key },
         { "--tls-ca", &config->tls_ca },
         { "--socket-group", &config->socket_group },
+        { "--metrics-names", &config->metrics_names },
+        { "--upstream", &config->upstream },
     };
 
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
@@ -152,6 +167,26 @@ static int print_secret(const char *user)
     return 0;
 }
 
+static int check_address(const char *where, const char *address)
+{
+    struct sockaddr_storage parsed;
+
+    if (tn_parse_address(address, &parsed))
+        return -1;
+    return bad("'%s' has no address and port, as 127.0.0.1:7420 has", where);
+}
+
+static int check_listen(const char *where)
+{
+    if (strncmp(where, "tcp:", 4) == 0)
+        return check_address(where, where + 4);
+    if (strncmp(where, "unix:/", 6) != 0)
+        return bad("'%s' is neither unix:/PATH nor tcp:HOST:PORT", where);
+    if (strlen(where + 5) < sizeof((struct sockaddr_un *)NULL)->sun_path)
+        return -1;
+    return bad("'%s': the path of a socket has at most 107 characters", where);
+}
+
 /* Returns -1 to go on, or an exit status. */
 static int take_value(struct settings *settings, const char *option, const char *value)
 {
@@ -165,15 +200,23 @@ static int take_value(struct settings *settings, const char *option, const char 
         return print_secret(value);
     } else if (path_of(config, option) != NULL) {
         *path_of(config, option) = value;
+        return strcmp(option, "--http") == 0 ? check_address(value, value) : -1;
+    } else if (strcmp(option, "--log-format") == 0) {
+        if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
+            return bad("--log-format: '%s' is neither text nor json", value);
+        config->log_json = strcmp(value, "json") == 0;
+    } else if (strcmp(option, "--upstream-ttl") == 0) {
+        if (tn_duration_parse(value, &config->upstream_ttl) != 0 ||
+            config->upstream_ttl < TN_SEC(3) || config->upstream_ttl > TN_SEC(24 * 3600))
+            return bad("--upstream-ttl: '%s' is not a duration from 3s to 24h", value);
     } else if (strcmp(option, "--witness") == 0) {
         settings->has_witness = true;
         config->journal.witness = strcmp(value, "none") == 0 ? NULL : value;
     } else if (config->listen_count == TN_LISTENERS_MAX) {
         return bad("too many --listen at '%s'", value);
-    } else if (strncmp(value, "unix:/", 6) != 0 && strncmp(value, "tcp:", 4) != 0) {
-        return bad("'%s' is neither unix:/PATH nor tcp:HOST:PORT", value);
     } else {
         config->listen[config->listen_count++] = value;
+        return check_listen(value);
     }
     return -1;
 }
@@ -181,6 +224,7 @@ static int take_value(struct settings *settings, const char *option, const char 
 static bool has_value(struct settings *settings, const char *option)
 {
     return strcmp(option, "--listen") == 0 || strcmp(option, "--witness") == 0 ||
+           strcmp(option, "--log-format") == 0 || strcmp(option, "--upstream-ttl") == 0 ||
            path_of(&settings->config, option) != NULL || number_of(settings, option) != NULL;
 }
 
@@ -247,6 +291,10 @@ static int take_options(struct settings *settings, int argc, char **argv)
         if (strcmp(option, "--version") == 0 || strcmp(option, "-V") == 0) {
             (void)puts("tenured " TENURE_VERSION);
             return 0;
+        }
+        if (strcmp(option, "--check-config") == 0) {
+            settings->only_check = true;
+            continue;
         }
         if (strcmp(option, "--accept-older-data") == 0) {
             settings->config.journal.accept_older = true;
@@ -388,6 +436,74 @@ static void set_limits(struct settings *settings)
     config->fences_max = 1000000;
 }
 
+/* --- Checking --------------------------------------------------------------------------------- */
+
+static int check_pattern(const struct tn_server_config *config)
+{
+    const char *reason;
+
+    if (config->metrics_names == NULL || tn_pattern_check(config->metrics_names, &reason))
+        return -1;
+    return bad("--metrics-names: '%s' is not a pattern, as 'jobs/*' is", config->metrics_names);
+}
+
+/* An agent's truth is upstream. What it keeps itself is for its next start on the same boot. */
+static int check_upstream(struct settings *settings)
+{
+    struct tn_server_config *config = &settings->config;
+
+    if (config->upstream == NULL)
+        return config->upstream_ttl == 0 ? -1 : bad("%s needs --upstream", "--upstream-ttl");
+    if (settings->has_witness || config->journal.accept_older)
+        return bad("%s excludes --witness and --accept-older-data", "--upstream");
+    if (config->upstream_ttl == 0)
+        config->upstream_ttl = TN_AGENT_TTL;
+    config->limits.upstream = true;
+    return -1;
+}
+
+/* Where it would listen: on this machine, or with TLS. */
+static int check_reach(const char *where, const char *address, bool tls)
+{
+    struct sockaddr_storage parsed;
+
+    if (!tls && tn_parse_address(address, &parsed) && !tn_is_loopback(&parsed))
+        return bad("'%s' can be reached from other hosts; give --tls-cert, --tls-key and --tls-ca",
+                   where);
+    return -1;
+}
+
+/* What a start would read, without a start: nothing is made, and nobody is disturbed. */
+static int check_config(const struct tn_server_config *config)
+{
+    static struct tn_server server;
+    struct tn_acl *acl = NULL;
+    char line[450] = "";
+    struct tn_text err;
+    int status = -1;
+
+    tn_text_init(&err, line, sizeof line);
+    server.config = *config;
+    int rc = tn_secure_open(&server, &err);
+    if (rc == 0 && config->acl != NULL)
+        rc = tn_acl_load(config->acl, &acl, &err);
+    if (rc < 0) {
+        tn_log("%s", line[0] != 0 ? line : tenure_strerror(rc));
+        return STATUS_USAGE;
+    }
+    for (uint32_t i = 0; status < 0 && i < config->listen_count; i++)
+        if (strncmp(config->listen[i], "tcp:", 4) == 0)
+            status = check_reach(config->listen[i], config->listen[i] + 4, server.tls != NULL);
+    if (status < 0 && config->http != NULL)
+        status = check_reach(config->http, config->http, server.tls != NULL);
+    tn_acl_free(acl);
+    if (server.tls != NULL)
+        tn_tls_context_free(server.tls);
+    if (status < 0)
+        (void)puts("the configuration is good");
+    return status < 0 ? 0 : status;
+}
+
 /* --- Running ---------------------------------------------------------------------------------- */
 
 static int status_of(int rc)
@@ -417,7 +533,7 @@ static void say_ready(const struct tn_server *server)
     }
     if (tn_http_port(server) != 0)
         tn_text_addf(&text, ", http:%d", tn_http_port(server));
-    tn_notify("READY=1");
+    (void)tn_notify("READY=1");
     struct pollfd room = { .fd = STDOUT_FILENO, .events = POLLOUT };
     if (poll(&room, 1, 0) == 0) {
         tn_log("stdout is not read, so the line that begins \"tenured ready\" is left out");
@@ -437,15 +553,19 @@ static int serve(const struct tn_server_config *config)
     if (server == NULL)
         return STATUS_UNAVAILABLE;
     tn_text_init(&err, line, sizeof line);
-    tn_log_open();
+    tn_log_open(config->log_json);
     int rc = tn_server_open(server, config, &err);
     if (rc == 0) {
         say_ready(server);
         status = tn_server_run(server);
         tn_server_close(server);
     } else {
-        tn_log("%s", line[0] != 0 ? line : tenure_strerror(rc));
+        tn_log_error("%s", line[0] != 0 ? line : tenure_strerror(rc));
         status = status_of(rc);
+    }
+    if (tn_agent_left_open(server)) { /* No cleaning up under a thread that runs. */
+        tn_log_finish();
+        _exit(status);
     }
     free(server);
     tn_log_finish();
@@ -465,9 +585,16 @@ int main(int argc, char **argv)
     int status = take_options(&settings, argc, argv);
     if (status < 0 && settings.config.socket_group != NULL)
         status = find_group(&settings.config);
-    if (status < 0 && settings.config.journal.dir == NULL)
+    if (status < 0)
+        status = check_pattern(&settings.config);
+    if (status < 0)
+        status = check_upstream(&settings);
+    if (status < 0 && settings.only_check)
+        status = check_config(&settings.config);
+    bool agent = settings.config.upstream != NULL;
+    if (status < 0 && settings.config.journal.dir == NULL && !agent)
         status = choose_data(&settings);
-    if (status < 0 && !settings.has_witness)
+    if (status < 0 && !settings.has_witness && !agent)
         status = choose_witness(&settings);
     if (status < 0 && settings.config.listen_count == 0 && tn_inherited_count() == 0)
         status = choose_socket(&settings);

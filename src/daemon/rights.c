@@ -133,9 +133,10 @@ static void check_session(struct tn_server *server, uint32_t session, struct end
 static void tell(const struct ended *ended)
 {
     if (ended->conns + ended->places + ended->leases > 0)
-        tn_log("rights taken away: %u connections closed, %u places in line given up, %u leases "
-               "revoked",
-               ended->conns, ended->places, ended->leases);
+        tn_log_info(
+            "rights taken away: %u connections closed, %u places in line given up, %u leases "
+            "revoked",
+            ended->conns, ended->places, ended->leases);
 }
 
 void tn_rights_changed(struct tn_server *server, const struct tn_acl *before)

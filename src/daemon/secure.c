@@ -50,7 +50,7 @@ void tn_secure_reload(struct tn_server *server)
     }
     tn_tls_context_free(server->tls);
     server->tls = fresh;
-    tn_log("%s: read again", server->config.tls_cert);
+    tn_log_info("%s: read again", server->config.tls_cert);
 }
 
 /* --- A connection ----------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static void say_failed(struct tn_conn *conn)
     tn_log("connection %llu: no TLS: %s", (unsigned long long)conn->id, shown);
 }
 
-static bool greet(struct tn_conn *conn)
+static void greet(struct tn_conn *conn)
 {
     char name[TN_USER_MAX + 1];
 
@@ -95,7 +95,6 @@ static bool greet(struct tn_conn *conn)
     conn->partial_since = 0;
     if (tn_tls_principal(conn->tls, name, sizeof name) == 0)
         memcpy(conn->user, name, strlen(name) + 1);
-    return !conn->for_http || tn_relay_open(conn);
 }
 
 void tn_secure_received(struct tn_conn *conn, const char *bytes, size_t len)
@@ -112,10 +111,8 @@ void tn_secure_received(struct tn_conn *conn, const char *bytes, size_t len)
         tn_conn_close(conn);
         return;
     }
-    if (state == TN_TLS_UP && !conn->secured && !greet(conn)) {
-        tn_conn_close(conn);
-        return;
-    }
+    if (state == TN_TLS_UP && !conn->secured)
+        greet(conn);
     while (state == TN_TLS_UP && !conn->closing) {
         tn_conn_room_in(conn, conn->server->clear_buf, &room);
         n = room.len > 0 ? tn_tls_read(conn->tls, (uint8_t *)room.base, room.len) : -1;

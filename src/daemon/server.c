@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/time.h"
 #include "runtime/clock.h"
+#include "runtime/notify.h"
 #include "runtime/random.h"
 #include "runtime/timer.h"
 
@@ -68,6 +69,7 @@ static void pass_on(struct tn_server *server, const struct tn_op *op,
                 push_to_session(server, notice, "granted");
             break;
         case TN_NOTICE_REVOKED:
+            tn_past_revoked(server, notice->lease);
             if (op->kind == TN_OP_RENEW || op->kind == TN_OP_OPEN) /* There the reply tells. */
                 break;
             push_to_session(server, notice, "revoked");
@@ -75,12 +77,18 @@ static void pass_on(struct tn_server *server, const struct tn_op *op,
             break;
         case TN_NOTICE_CHANGED:
             tn_metrics_changed(server, notice->lease, notice->held);
+            tn_past_changed(server, op, notice);
             tn_watch_changed(server, notice->lease);
+            if (server->agent != NULL)
+                tn_agent_changed(server, notice);
             break;
         case TN_NOTICE_ENDED:
             server->count.expired += op->kind != TN_OP_CLOSE;
             tn_link_ended(server, &notice->session);
             tn_wait_gone(server, &notice->session);
+            break;
+        case TN_NOTICE_LINE:
+            tn_agent_look(server, notice->lease);
             break;
         }
     }
@@ -88,10 +96,13 @@ static void pass_on(struct tn_server *server, const struct tn_op *op,
 
 void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_result *ret_result)
 {
+    tn_past_before(server, op);
     tn_table_step(server->state.table, server->now, op, ret_result);
     if (ret_result->count > 0 || (ret_result->answer == TN_ANSWER_OK && op->kind != TN_OP_RENEW)) {
-        tn_state_log(&server->state, &server->journal, op, ret_result);
-        tn_pending_note(server, op, ret_result);
+        if (!server->journal.none) {
+            tn_state_log(&server->state, &server->journal, op, ret_result);
+            tn_pending_note(server, op, ret_result);
+        }
         pass_on(server, op, ret_result);
     }
     if (ret_result->adopted && server->acl != NULL)
@@ -142,14 +153,14 @@ static void snapshot_if_long(struct tn_server *server)
 /* All that goes before a flush. Returns whether some of it is left. */
 static bool gather(struct tn_server *server)
 {
-    tn_heard_carry_out(server);
+    tn_input_carry_out(server);
     bool left = work_off(server);
 
     tn_http_run(server);
     resume_waiters(server);
     if (server->flushing || tn_journal_is_pending(&server->journal))
         tn_flush_send_unbound(server); /* Renewals first: a holder's life waits for no disk. */
-    return left || server->http_waits;
+    return left || server->webs_later != NULL;
 }
 
 bool tn_server_turn(struct tn_server *server)
@@ -168,8 +179,8 @@ bool tn_server_turn(struct tn_server *server)
     tn_state_grown(&server->state);
     tn_journal_prepare(&server->journal);
     /* Cutting off a peer may have freed a lease: that is written, and told, in the next turn. */
-    bool more =
-        tn_journal_is_pending(&server->journal) || server->dirty != NULL || server->http_waits;
+    bool more = tn_journal_is_pending(&server->journal) || server->dirty != NULL ||
+                server->webs_later != NULL;
     if (!more)
         snapshot_if_long(server);
     if (server->draining && !more)
@@ -215,7 +226,9 @@ static bool is_slow_or_idle(const struct tn_server *server, const struct tn_conn
 {
     if (conn->partial_since != 0 && server->now - conn->partial_since > server->config.slow)
         return true;
-    return conn->watches == NULL && conn->links == NULL && conn->relay == NULL &&
+    if (conn->web != NULL)
+        return tn_httpd_is_idle(conn, server->now - conn->heard_at);
+    return conn->watches == NULL && conn->links == NULL &&
            server->now - conn->heard_at > server->config.idle;
 }
 
@@ -224,8 +237,10 @@ static void sweep(uv_timer_t *timer)
     struct tn_server *server = timer->data;
     struct tn_conn *next;
 
-    tn_heard_carry_out(server); /* Who has just spoken is not idle. */
+    tn_input_carry_out(server); /* Who has just spoken is not idle. */
     tn_server_tell_time(server);
+    if (server->agent != NULL)
+        tn_agent_sweep(server);
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = next) {
         next = conn->next;
         if (conn->http != NULL)
@@ -262,14 +277,17 @@ static void drain(struct tn_server *server)
 {
     struct tn_conn *next;
 
-    tn_heard_carry_out(server);
+    tn_input_carry_out(server);
     server->draining = true;
-    tn_notify("STOPPING=1");
+    (void)tn_notify("STOPPING=1");
     tn_server_tell_time(server);
     stop_listening(server);
-    tn_http_quiesce(server);
     for (struct tn_conn *conn = server->conns; conn != NULL; conn = next) {
         next = conn->next;
+        if (conn->web != NULL) {
+            tn_httpd_drain(conn);
+            continue;
+        }
         if (conn->wait != NULL) {
             tn_wait_cancel(conn);
             if (tn_conn_room(conn, 128))
@@ -297,6 +315,8 @@ static void reload(struct tn_server *server)
     struct tn_acl *fresh;
 
     tn_secure_reload(server);
+    if (server->config.acl == NULL && server->tls == NULL)
+        tn_log_info("SIGHUP: there is nothing to read again, neither --acl nor --tls-cert");
     if (server->config.acl == NULL)
         return;
     tn_text_init(&err, line, sizeof line);
@@ -308,7 +328,7 @@ static void reload(struct tn_server *server)
     server->acl = fresh;
     tn_rights_changed(server, before);
     tn_acl_free(before);
-    tn_log("%s: read again", server->config.acl);
+    tn_log_info("%s: read again", server->config.acl);
 }
 
 static void signalled(uv_signal_t *handle, int number)
@@ -347,7 +367,7 @@ static int open_data(struct tn_server *server, struct tn_text *reterr)
     }
     tn_server_tell_time(server);
     tn_table_restart(server->state.table, server->now);
-    return 0;
+    return tn_past_open(server);
 }
 
 static int open_loop(struct tn_server *server)
@@ -370,6 +390,10 @@ static int open_loop(struct tn_server *server)
     server->prepare.data = server->due.data = server->sweep.data = server;
     (void)uv_prepare_start(&server->prepare, before_poll);
     (void)uv_timer_start(&server->sweep, sweep, SWEEP_MS, SWEEP_MS);
+    if (rc == 0)
+        rc = tn_past_start(server);
+    if (rc == 0 && server->agent != NULL)
+        rc = tn_agent_start(server);
     if (rc == 0)
         rc = uv_poll_start(&server->due, UV_READABLE, due);
     for (size_t i = 0; rc == 0 && i < 4; i++) {
@@ -399,6 +423,8 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
         rc = open_data(server, reterr);
     if (rc == 0)
         rc = tn_metrics_open(server);
+    if (rc == 0 && config->upstream != NULL)
+        rc = tn_agent_open(server, reterr);
     if (rc != 0) {
         tn_tls_context_free(server->tls);
         tn_acl_free(server->acl);
@@ -425,12 +451,12 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
 static void hear(struct tn_server *server)
 {
     (void)uv_run(&server->loop, UV_RUN_ONCE);
-    tn_heard_read(server);
-    for (int hearings = 1; hearings < HEARINGS_MAX && server->heard.count >= MANY &&
+    tn_input_read(server);
+    for (int hearings = 1; hearings < HEARINGS_MAX && server->input.count >= MANY &&
                            server->journal.batch_len < MUCH_BYTES;
          hearings++) {
         (void)uv_run(&server->loop, UV_RUN_NOWAIT);
-        tn_heard_read(server);
+        tn_input_read(server);
     }
 }
 
@@ -472,7 +498,7 @@ void tn_server_close(struct tn_server *server)
     if (tn_journal_is_pending(&server->journal))
         (void)tn_server_turn(server); /* Waits given back; no snapshot begins any more. */
     tn_link_drop_all(server);
-    tn_http_close(server);
+    tn_agent_close(server);
     (void)uv_prepare_stop(&server->prepare);
     uv_walk(&server->loop, close_handle, NULL);
     while (uv_loop_close(&server->loop) == UV_EBUSY)
@@ -480,6 +506,7 @@ void tn_server_close(struct tn_server *server)
     if (server->due_fd >= 0)
         (void)close(server->due_fd);
     tn_flush_close(server);
+    tn_past_close(server);
     tn_journal_close(&server->journal);
     tn_state_done(&server->state);
     tn_metrics_close(server);
@@ -487,4 +514,6 @@ void tn_server_close(struct tn_server *server)
     tn_acl_free(server->acl);
     free(server->owners.names);
     tn_pending_close(server);
+    if (!tn_agent_left_open(server))
+        tn_agent_free(server);
 }

@@ -135,6 +135,7 @@ static int apply(void *arg, const struct tn_record *record)
         return put_lease(state, record);
     case TN_RECORD_REVOKED:
         op.kind = TN_OP_REVOKE;
+        op.until = TN_NEVER; /* An agent's; tn_table_restart says until when. */
         return replay(state, &op) == TN_ANSWER_OK ? 0 : TENURE_E_DAMAGED;
     case TN_RECORD_RAISED:
         op.kind = TN_OP_RAISE;

@@ -59,14 +59,18 @@ static void timed_out(uv_timer_t *timer)
 
     tn_server_tell_time(conn->server);
     end_wait(wait);
-    if (begin_reply(wait, TN_RESP_HEAD_MAX))
+    if (wait->kind == TN_WAIT_TURN && begin_reply(wait, TN_RESP_HEAD_MAX)) {
         tn_resp_put_null_array(&conn->out);
+    } else if (wait->kind != TN_WAIT_TURN && begin_reply(wait, 128)) {
+        tn_metrics_refused(conn->server, "UNAVAILABLE");
+        tn_resp_put_error(&conn->out, "UNAVAILABLE the upstream store does not answer; ask again");
+    }
     tn_conn_touch(conn);
     withdraw(conn->server, wait);
 }
 
-bool tn_wait_begin(const struct tn_call *call, const struct tn_op *op, const char *term_text,
-                   uint64_t timeout_ms)
+bool tn_wait_begin(const struct tn_call *call, enum tn_wait_kind kind, const struct tn_op *op,
+                   const char *term_text, uint64_t timeout_ms)
 {
     struct tn_server *server = call->server;
     struct tn_conn *conn = call->conn;
@@ -75,6 +79,7 @@ bool tn_wait_begin(const struct tn_call *call, const struct tn_op *op, const cha
     if (wait == NULL)
         return false;
     wait->conn = conn;
+    wait->kind = kind;
     wait->tagged = call->tagged;
     wait->tag = call->tag;
     wait->session = op->session;
@@ -125,6 +130,48 @@ bool tn_wait_granted(struct tn_server *server, const struct tn_notice *notice)
     end_wait(wait);
     tn_conn_touch(conn);
     return true;
+}
+
+/* [held, token, holder, remaining_ms] */
+static void put_held(struct tn_resp_out *out, const struct tn_lease_view *view)
+{
+    tn_resp_put_array(out, 4);
+    tn_resp_put_text(out, "held");
+    tn_resp_put_u64(out, view->token);
+    tn_resp_put_bulk(out, view->label, view->label_len);
+    tn_resp_put_int(out, 0);
+}
+
+/* True: the wait is over. */
+static bool answer_look(struct tn_wait *wait, const struct tn_lease_view *view)
+{
+    struct tn_conn *conn = wait->conn;
+    bool once = wait->kind == TN_WAIT_ONCE;
+
+    if (wait->kind == TN_WAIT_TURN || (once && view->session == NULL) ||
+        wait->name_len != view->name_len || memcmp(wait->name, view->name, view->name_len) != 0)
+        return false;
+    end_wait(wait);
+    if (begin_reply(wait, TN_LEASE_BYTES) && once)
+        put_held(&conn->out, view);
+    else if (!once)
+        tn_put_lease(&conn->out, view, &(struct tn_resp_word) { view->name, view->name_len });
+    tn_conn_touch(conn);
+    withdraw(conn->server, wait);
+    return true;
+}
+
+void tn_wait_looked(struct tn_server *server, const struct tn_lease_view *view)
+{
+    for (uint32_t i = 0; i < TN_BUCKETS && server->conn_count > 0; i++) {
+        struct tn_map_node *node = server->waits[i];
+        while (node != NULL) {
+            struct tn_wait *wait = (struct tn_wait *)node;
+            node = node->next;
+            if (answer_look(wait, view))
+                node = server->waits[i]; /* What it gave back may have ended another wait. */
+        }
+    }
 }
 
 void tn_wait_gone(struct tn_server *server, const struct tn_secret *session)

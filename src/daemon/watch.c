@@ -128,22 +128,40 @@ static void tell_everybody(struct tn_server *server, const struct tn_lease_view 
     tell_all(server, "*", 1, view, text, text_len);
 }
 
-void tn_watch_changed(struct tn_server *server, uint32_t lease)
+void tn_watch_tell(struct tn_server *server, const struct tn_lease_view *view)
 {
-    struct tn_lease_view view;
     char text[TN_NAME_MAX + 64];
     struct tn_text payload;
 
     if (server->watch_count == 0)
         return;
-    tn_table_lease(server->state.table, lease, &view);
     tn_text_init(&payload, text, sizeof text);
-    tn_text_addf(&payload, "%s %" PRIu64, view.session != NULL ? "held" : "free", view.token);
-    if (view.session != NULL) {
+    tn_text_addf(&payload, "%s %" PRIu64, view->session != NULL ? "held" : "free", view->token);
+    if (view->session != NULL) {
         tn_text_add(&payload, " ");
-        tn_text_add_bytes(&payload, view.label, view.label_len);
+        tn_text_add_bytes(&payload, view->label, view->label_len);
     }
-    tell_everybody(server, &view, text, payload.len);
+    tell_everybody(server, view, text, payload.len);
+}
+
+void tn_watch_changed(struct tn_server *server, uint32_t lease)
+{
+    struct tn_lease_view view;
+
+    tn_table_lease(server->state.table, lease, &view);
+    tn_watch_tell(server, &view);
+}
+
+bool tn_watch_has(struct tn_server *server, const char *name, uint32_t len)
+{
+    struct tn_map_node *node = tn_map_first(server->watches, tn_map_hash(server, name, len));
+
+    for (; node != NULL; node = tn_map_next(node)) {
+        const struct tn_watch *watch = (struct tn_watch *)node;
+        if (watch->len == len && memcmp(watch->pattern, name, len) == 0)
+            return true;
+    }
+    return false;
 }
 
 void tn_watch_revoked(struct tn_server *server, uint32_t lease)
@@ -198,6 +216,15 @@ static void confirm(struct tn_call *call, const struct tn_resp_word *word, bool 
     tn_resp_put_int(out, conn->watch_count);
 }
 
+/* Of a name, what happens upstream; of a pattern, what the processes of this host do. */
+static bool may_watch_upstream(struct tn_call *call, const struct tn_resp_word *word)
+{
+    if (is_pattern(word->bytes, word->len) || tn_agent_watch(call->server, word->bytes, word->len))
+        return true;
+    tn_reply_error(call, "UNAVAILABLE no memory; ask again");
+    return false;
+}
+
 void tn_cmd_watch(struct tn_call *call)
 {
     struct tn_conn *conn = call->conn;
@@ -207,6 +234,8 @@ void tn_cmd_watch(struct tn_call *call)
     for (uint32_t i = 1; i < call->count; i++) {
         const struct tn_resp_word *word = &call->words[i];
         if (!check_watchable(call, i) || !tn_may_word(call, TN_OBSERVE, i))
+            return;
+        if (call->server->agent != NULL && !may_watch_upstream(call, word))
             return;
         if (find(conn, word->bytes, word->len) == NULL &&
             (conn->watch_count == WATCHES_MAX || !add(conn, word->bytes, word->len))) {

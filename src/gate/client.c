@@ -3,8 +3,8 @@
  * Happy path: a request arrives whole; its resource and token are read; the fence lets it in, at
  * once or when older requests have ended; it is sent on; the answer comes back; the fence is told
  * that it has landed, and the next request is read. What can fail: the client's request (4xx), the
- * fence's disk (503), the server (502, 504). Who hangs up in the middle is in flight all the same,
- * until the server has answered. */
+ * fence's disk (503), the server (502, 504). The request of a client that hangs up in the middle is
+ * in flight all the same, until the server has answered. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stddef.h>
@@ -16,29 +16,19 @@
 #include "base/token.h"
 #include "gate/inner.h"
 
-enum {
-    IDLE_MS = 60000,
-    LEAVING_MS = 2000,
-    AHEAD_MAX = 64 << 10, /* Of requests behind the one that is being answered. */
-};
+enum { IDLE_MS = 60000 };
 
-static struct tn_client *client_of(struct tn_link *link)
+static struct tn_client *client_of(struct tn_http_conn *conn)
 {
-    return (struct tn_client *)link;
-}
-
-static void set_deadline(struct tn_client *client, uint64_t ms)
-{
-    client->deadline = uv_now(&client->gate->loop) + ms;
+    return (struct tn_client *)conn;
 }
 
 static void set_state(struct tn_client *client, enum tn_client_state state)
 {
+    const struct tn_gate *gate = client->gate;
+
     client->state = state;
-    set_deadline(client, state == TN_CLIENT_WAITING || state == TN_CLIENT_ASKING
-                             ? (uint64_t)(client->gate->options.timeout / TN_MS(1))
-                         : state == TN_CLIENT_LEAVING ? LEAVING_MS
-                                                      : IDLE_MS);
+    client->deadline = uv_now(&gate->loop) + (uint64_t)(gate->options.timeout / TN_MS(1));
 }
 
 static bool is_method(const struct tn_http_head *head, const char *method)
@@ -48,39 +38,6 @@ static bool is_method(const struct tn_http_head *head, const char *method)
 }
 
 /* --- Messages ------------------------------------------------------------------------------- */
-
-int tn_gate_body(struct tn_link *link, const struct tn_http_head *head, size_t head_len, size_t max,
-                 struct tn_body *body)
-{
-    size_t there = link->in_len - head_len;
-    size_t data;
-    bool done;
-
-    switch (head->body) {
-    case TN_HTTP_NO_BODY:
-        return 1;
-    case TN_HTTP_LENGTH:
-        if (head->length > max)
-            return TENURE_E_FULL;
-        body->len = (size_t)head->length;
-        return there >= body->len ? 1 : 0;
-    case TN_HTTP_CHUNKED: {
-        char *fresh = link->in + head_len + body->len;
-        size_t len = there - body->len;
-        int64_t used = tn_http_unchunk(&body->chunks, fresh, len, &data, &done);
-        if (used < 0)
-            return TENURE_E_INVALID;
-        memmove(fresh + data, fresh + used, len - (size_t)used);
-        link->in_len -= (size_t)used - data;
-        body->len += data;
-        return body->len > max ? TENURE_E_FULL : done;
-    }
-    case TN_HTTP_UNTIL_CLOSE:
-    default:
-        body->len = there;
-        return there > max ? TENURE_E_FULL : 0;
-    }
-}
 
 /* Fields that belong to one connection, or that we write ourselves (RFC 9110, 7.6.1). */
 static bool is_own(const struct tn_http_slice *name)
@@ -148,83 +105,28 @@ bool tn_gate_is_bodiless(const struct tn_http_head *head)
 
 /* --- Answers -------------------------------------------------------------------------------- */
 
-/* The request is answered and the answer is out: the next one is at the front. */
-static void turn(struct tn_client *client)
-{
-    tn_link_take(&client->link, client->head_len + client->body.len);
-    client->head_len = 0;
-    client->body = (struct tn_body) { .len = 0 };
-    client->continued = false;
-    set_state(client, client->keep_alive ? TN_CLIENT_READING : TN_CLIENT_LEAVING);
-    if (client->link.broken || (!client->keep_alive && client->ended)) {
-        tn_link_close(&client->link);
-    } else if (!client->keep_alive) {
-        tn_link_finish(&client->link);
-        (void)tn_link_hear(&client->link);
-    }
-}
-
-/* What was built at @out. */
-static void send_answer(struct tn_client *client)
-{
-    set_state(client, TN_CLIENT_ANSWERING);
-    if (tn_link_send(&client->link))
-        turn(client);
-}
-
-static const char *reason_of(unsigned status)
-{
-    static const struct {
-        unsigned status;
-        const char *text;
-    } reasons[] = {
-        { 200, "OK" },
-        { 400, "Bad Request" },
-        { 403, "Forbidden" },
-        { 404, "Not Found" },
-        { 405, "Method Not Allowed" },
-        { 412, "Precondition Failed" },
-        { 413, "Content Too Large" },
-        { 428, "Precondition Required" },
-        { 431, "Request Header Fields Too Large" },
-        { 502, "Bad Gateway" },
-        { 503, "Service Unavailable" },
-        { 504, "Gateway Timeout" },
-        { 507, "Insufficient Storage" },
-    };
-
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
-        if (reasons[i].status == status)
-            return reasons[i].text;
-    }
-    return "";
-}
-
 /* With a status field the status is told there, and 403 in its place. */
 static void answer(struct tn_client *client, unsigned status, const uint64_t *highest,
                    const char *body, size_t len)
 {
-    char *room = tn_link_room(&client->link, len + 512);
     bool hidden = client->status_field != NULL && status >= 300;
-    unsigned shown = hidden ? 403 : status;
+    char fields[200];
     struct tn_text text;
 
-    if (room == NULL || client->link.sending) {
-        tn_link_close(&client->link);
-        return;
-    }
-    tn_text_init(&text, room, len + 512);
-    tn_text_addf(&text, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n", shown,
-                 reason_of(shown));
-    tn_text_addf(&text, "Cache-Control: no-store\r\nContent-Length: %zu\r\n", len);
+    tn_text_init(&text, fields, sizeof fields);
+    tn_text_add(&text, "Cache-Control: no-store\r\n");
     if (highest != NULL)
         tn_text_addf(&text, "Fence-Highest: %" PRIu64 "\r\n", *highest);
     if (hidden)
         tn_text_addf(&text, "%s: %u\r\n", client->status_field, status);
-    tn_text_add(&text, client->keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
-    tn_text_add_bytes(&text, body, client->to_head ? 0 : len);
-    client->link.out_len += text.len;
-    send_answer(client);
+    client->state = TN_CLIENT_IDLE;
+    client->status_field = NULL;
+    tn_http_conn_answer(&client->peer.http,
+                        &(struct tn_http_response) { .status = hidden ? 403 : status,
+                                                     .type = "application/json",
+                                                     .fields = fields,
+                                                     .body = body,
+                                                     .len = len });
 }
 
 static void refuse(struct tn_client *client, unsigned status, const char *why)
@@ -260,29 +162,13 @@ static void tell(struct tn_client *client, int rc, uint64_t highest)
 
 /* --- What a request claims ------------------------------------------------------------------- */
 
-/* The only field of that name, or NULL; *@ret_count says how many there are. */
-static const struct tn_http_slice *field_of(const struct tn_http_head *head, const char *name,
-                                            unsigned *ret_count)
-{
-    const struct tn_http_slice *found = NULL;
-
-    *ret_count = 0;
-    for (size_t i = 0; i < head->count; i++) {
-        if (tn_http_is(&head->fields[i].name, name)) {
-            found = &head->fields[i].value;
-            ++*ret_count;
-        }
-    }
-    return *ret_count == 1 ? found : NULL;
-}
-
 /* 0, or the status to refuse with; then *@ret_why. */
 static unsigned read_token(const struct tn_http_head *head, struct tn_claim *claim,
                            const char **ret_why)
 {
     unsigned count;
     char digits[TN_TOKEN_TEXT];
-    const struct tn_http_slice *value = field_of(head, "fence-token", &count);
+    const struct tn_http_slice *value = tn_http_field(head, "fence-token", &count);
 
     *ret_why = "the field Fence-Token is missing";
     if (count == 0)
@@ -331,11 +217,10 @@ static unsigned set_from_path(struct tn_client *client, const struct tn_http_sli
     return status;
 }
 
-static unsigned read_claim(struct tn_client *client, const struct tn_http_slice *path,
-                           const char **ret_why)
+static unsigned read_claim(struct tn_client *client, const struct tn_http_head *head,
+                           const struct tn_http_slice *path, const char **ret_why)
 {
     const struct tn_gate_options *options = &client->gate->options;
-    const struct tn_http_head *head = &client->gate->head;
     struct tn_claim *claim = &client->claim;
     unsigned status, count;
 
@@ -344,11 +229,11 @@ static unsigned read_claim(struct tn_client *client, const struct tn_http_slice 
     } else if (options->by == TN_GATE_BY_PATH) {
         status = set_from_path(client, path, ret_why);
     } else {
-        const struct tn_http_slice *value = field_of(head, "fence-resource", &count);
+        const struct tn_http_slice *value = tn_http_field(head, "fence-resource", &count);
         *ret_why = "the field Fence-Resource is needed, once";
-        status = count == 0      ? 428
-                 : value == NULL ? 400
-                                 : set_resource(claim, value->bytes, value->len, ret_why);
+        status = count == 0  ? 428
+                 : count > 1 ? 400
+                             : set_resource(claim, value->bytes, value->len, ret_why);
     }
     return status != 0 ? status : read_token(head, claim, ret_why);
 }
@@ -358,31 +243,33 @@ static const char no_server[] = "there is no connection to the server";
 /* --- Passing the fence ----------------------------------------------------------------------- */
 
 /* A raise, or a question: nothing older is in flight. */
-static bool agree(struct tn_client *client)
+static bool agree(struct tn_client *client, const struct tn_http_head *head)
 {
+    (void)head;
     tell(client, 0, client->claim.token);
     return true;
 }
 
-static bool ask_server(struct tn_client *client)
+static bool ask_server(struct tn_client *client, const struct tn_http_head *head)
 {
     set_state(client, TN_CLIENT_ASKING);
-    return tn_upstream_ask(client);
+    return tn_upstream_ask(client, head);
 }
 
 static void leave(struct tn_client *client);
 
-static bool forward(struct tn_client *client)
+static bool forward(struct tn_client *client, const struct tn_http_head *head)
 {
     tn_gate_enter(client->fence, client->claim.token);
-    if (ask_server(client))
+    if (ask_server(client, head))
         return true;
     leave(client);
     return false;
 }
 
 /* Past the fence, now or when the way is clear. */
-static void pass(struct tn_client *client, bool (*when_clear)(struct tn_client *))
+static void pass(struct tn_client *client, const struct tn_http_head *head,
+                 tn_client_step *when_clear)
 {
     const struct tn_claim *claim = &client->claim;
     struct tn_gate_fence *fence = NULL;
@@ -397,15 +284,12 @@ static void pass(struct tn_client *client, bool (*when_clear)(struct tn_client *
     } else if (!tn_gate_is_clear(fence, claim->token)) {
         set_state(client, TN_CLIENT_WAITING);
         tn_gate_wait(fence, &client->wait);
-    } else if (!when_clear(client)) {
+    } else if (!when_clear(client, head)) {
         refuse(client, 502, no_server);
     }
 }
 
-static void read_on(struct tn_client *client);
-
-/* Those who waited for this one are let in, or told that somebody later came. Their requests are
- * still at the front of their buffers. */
+/* Those who waited for this one are let in, or told that somebody later came. */
 static void leave(struct tn_client *client)
 {
     struct tn_gate_wait *waiting = NULL;
@@ -419,23 +303,21 @@ static void leave(struct tn_client *client)
             (struct tn_client *)((char *)waiting - offsetof(struct tn_client, wait));
 
         tn_gate_wait_end(&next->wait);
-        if (tn_http_read_request(next->link.in, next->link.in_len, &client->gate->head) > 0)
-            pass(next, next->when_clear);
-        read_on(next);
+        pass(next, tn_http_conn_head(&next->peer.http), next->when_clear);
     }
 }
 
-bool tn_client_answered(struct tn_client *client, const struct tn_http_head *head,
-                        const char *bytes, size_t head_len, size_t body_len)
+size_t tn_client_answered(struct tn_client *client, const struct tn_http_head *head,
+                          const char *bytes, size_t head_len, size_t body_len)
 {
     const char *line = memchr(bytes, '\r', head_len);
     size_t size = head_len + head->count + body_len + 128;
-    char *room = tn_link_room(&client->link, size);
+    char *room = tn_http_conn_room(&client->peer.http, size);
     struct tn_text text;
 
     client->upstream = NULL;
-    if (room == NULL || client->link.sending)
-        return false;
+    if (room == NULL)
+        return 0;
     tn_text_init(&text, room, size);
     tn_text_add(&text, "HTTP/1.1");
     tn_text_add_bytes(&text, bytes + 8, (size_t)(line - bytes) - 8);
@@ -445,20 +327,17 @@ bool tn_client_answered(struct tn_client *client, const struct tn_http_head *hea
         tn_text_addf(&text, "Content-Length: %zu\r\n", body_len);
     else if (head->has_length)
         tn_text_addf(&text, "Content-Length: %" PRIu64 "\r\n", head->length);
-    tn_text_add(&text, client->keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
+    tn_text_add(&text, client->peer.http.keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
     tn_text_add_bytes(&text, bytes + head_len, body_len);
-    client->link.out_len += text.len;
-    return true;
+    return text.len;
 }
 
-void tn_client_landed(struct tn_client *client, bool good)
+void tn_client_landed(struct tn_client *client, size_t len)
 {
+    client->state = TN_CLIENT_IDLE;
     leave(client);
-    if (good)
-        send_answer(client);
-    else
-        tn_link_close(&client->link);
-    read_on(client);
+    if (len > 0)
+        tn_http_conn_built(&client->peer.http, len);
 }
 
 void tn_client_failed(struct tn_client *client, unsigned status, const char *why)
@@ -466,7 +345,6 @@ void tn_client_failed(struct tn_client *client, unsigned status, const char *why
     client->upstream = NULL;
     leave(client);
     refuse(client, status, why);
-    read_on(client);
 }
 
 /* --- Endpoints ------------------------------------------------------------------------------ */
@@ -481,9 +359,9 @@ static bool is_new_and_alike(const struct tn_client *client, const char *resourc
            tn_gate_has_alike(gate->fences, resource, len);
 }
 
-static void serve_fence(struct tn_client *client, const char *resource, size_t len)
+static void serve_fence(struct tn_client *client, const struct tn_http_head *head,
+                        const char *resource, size_t len)
 {
-    const struct tn_http_head *head = &client->gate->head;
     const char *why = NULL;
     unsigned status = set_resource(&client->claim, resource, len, &why);
 
@@ -495,7 +373,7 @@ static void serve_fence(struct tn_client *client, const char *resource, size_t l
                   "its end; check the spelling";
         }
         if (status == 0) {
-            pass(client, agree);
+            pass(client, head, agree);
             return;
         }
     } else if (status == 0 && is_method(head, "GET")) {
@@ -511,19 +389,19 @@ static void serve_fence(struct tn_client *client, const char *resource, size_t l
 
 /* nginx hands the fields of the request on; the path, if it is needed, in X-Original-URI. The gap
  * between this answer and what nginx does then is nginx's: see docs/fencing.md. */
-static void serve_auth(struct tn_client *client)
+static void serve_auth(struct tn_client *client, const struct tn_http_head *head)
 {
     static const struct tn_http_slice none = { "/", 1 };
     const char *why = NULL;
     unsigned count;
-    const struct tn_http_slice *uri = field_of(&client->gate->head, "x-original-uri", &count);
+    const struct tn_http_slice *uri = tn_http_field(head, "x-original-uri", &count);
 
     client->status_field = "Fence-Status";
-    unsigned status = read_claim(client, uri != NULL ? uri : &none, &why);
+    unsigned status = read_claim(client, head, count == 1 ? uri : &none, &why);
     if (status != 0)
         refuse(client, status, why);
     else
-        pass(client, agree);
+        pass(client, head, agree);
 }
 
 struct listing {
@@ -562,15 +440,16 @@ static void serve_list(struct tn_client *client)
     free(listing.buf);
 }
 
-static void serve_own(struct tn_client *client, const char *rest, size_t len)
+static void serve_own(struct tn_client *client, const struct tn_http_head *head, const char *rest,
+                      size_t len)
 {
     static const char one[] = "fence/";
     struct tn_http_slice name = { rest, len };
 
     if (len >= sizeof one - 1 && memcmp(rest, one, sizeof one - 1) == 0)
-        serve_fence(client, rest + sizeof one - 1, len - (sizeof one - 1));
+        serve_fence(client, head, rest + sizeof one - 1, len - (sizeof one - 1));
     else if (tn_http_is(&name, "auth"))
-        serve_auth(client);
+        serve_auth(client, head);
     else if (tn_http_is(&name, "fences"))
         serve_list(client);
     else if (tn_http_is(&name, "healthz"))
@@ -627,7 +506,7 @@ static unsigned check_form(const struct tn_http_head *head, const char **ret_why
     };
     unsigned hosts;
 
-    (void)field_of(head, "host", &hosts);
+    (void)tn_http_field(head, "host", &hosts);
     *ret_why = "CONNECT is not forwarded";
     if (is_method(head, "CONNECT"))
         return 405;
@@ -644,219 +523,91 @@ static unsigned check_form(const struct tn_http_head *head, const char **ret_why
                : 0;
 }
 
-/* One that is whole, in the gate's head. */
-static void serve(struct tn_client *client)
+static void serve(struct tn_http_conn *conn, const struct tn_http_head *head)
 {
     static const char own[] = "/.tenure/";
-    const struct tn_gate *gate = client->gate;
-    const struct tn_http_slice *target = &gate->head.target;
+    struct tn_client *client = client_of(conn);
+    const struct tn_gate *gate = client->gate = client->peer.server->arg;
+    const struct tn_http_slice *target = &head->target;
     const char *why = NULL;
     unsigned status;
 
-    client->keep_alive = gate->head.keep_alive;
-    client->to_head = is_method(&gate->head, "HEAD");
     client->fence = NULL;
     client->status_field = NULL;
     if (target->bytes[0] != '/') {
         refuse(client, 400, "the target must be a path");
     } else if (target->len >= sizeof own - 1 && memcmp(target->bytes, own, sizeof own - 1) == 0) {
-        serve_own(client, target->bytes + sizeof own - 1, target->len - (sizeof own - 1));
+        serve_own(client, head, target->bytes + sizeof own - 1, target->len - (sizeof own - 1));
     } else if (gate->options.upstream == NULL) {
         refuse(client, 404, "this gate has no server behind it");
-    } else if ((status = check_form(&gate->head, &why)) != 0) {
-        client->keep_alive = false; /* It may disagree with us on what comes next, too. */
+    } else if ((status = check_form(head, &why)) != 0) {
+        conn->keep_alive = false; /* It may disagree with us on what comes next, too. */
         refuse(client, status, why);
-    } else if (is_read(&gate->head) && !gate->options.all) {
-        if (!ask_server(client))
+    } else if (is_read(head) && !gate->options.all) {
+        if (!ask_server(client, head))
             refuse(client, 502, no_server);
     } else {
-        status = read_claim(client, target, &why);
+        status = read_claim(client, head, target, &why);
         if (status == 0 && gate->options.resource == NULL && gate->options.by == TN_GATE_BY_PATH &&
-            is_moved(&gate->head)) {
+            is_moved(head)) {
             status = 400;
             why = "a field such as X-Original-URL names another path than the one that is judged";
         }
         if (status != 0)
             refuse(client, status, why);
         else
-            pass(client, forward);
+            pass(client, head, forward);
     }
 }
 
-/* What cannot be understood, or is too much: where the next request would begin is not known. */
-static void give_up(struct tn_client *client, unsigned status, const char *why)
+static void refuse_bytes(struct tn_http_conn *conn, unsigned status, const char *why)
 {
-    client->keep_alive = false;
-    client->to_head = false;
-    client->status_field = NULL;
-    client->head_len = client->link.in_len;
-    client->body = (struct tn_body) { .len = 0 };
-    refuse(client, status, why);
-}
-
-/* Who waits for a word before it sends the body (curl does) gets it. */
-static void encourage(struct tn_client *client)
-{
-    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    unsigned count;
-    const struct tn_http_slice *expects = field_of(&client->gate->head, "expect", &count);
-
-    if (client->continued || expects == NULL || !tn_http_is(expects, "100-continue"))
-        return;
-    client->continued = true;
-    char *room = tn_link_room(&client->link, sizeof word);
-    if (room == NULL || client->link.sending)
-        return;
-    memcpy(room, word, sizeof word - 1);
-    client->link.out_len += sizeof word - 1;
-    (void)tn_link_send(&client->link);
-}
-
-/* The request at the front, if it is whole. */
-static bool read_one(struct tn_client *client)
-{
-    struct tn_http_head *head = &client->gate->head;
-    struct tn_link *link = &client->link;
-    int64_t len = link->in_len > 0 ? tn_http_read_request(link->in, link->in_len, head) : 0;
-    int rc =
-        len > 0 ? tn_gate_body(link, head, (size_t)len, TN_GATE_BODY_MAX, &client->body) : (int)len;
-
-    if (rc == 1) {
-        client->head_len = (size_t)len;
-        serve(client);
-        return true;
-    }
-    if (rc == 0 && client->ended)
-        tn_link_close(link);
-    else if (rc == 0 && len > 0)
-        encourage(client);
-    else if (rc == TENURE_E_FULL && len > 0)
-        give_up(client, 413, "the body has more than 16 MiB");
-    else if (rc < 0)
-        give_up(client, rc == TENURE_E_FULL ? 431 : 400,
-                rc == TENURE_E_FULL ? "the fields are too long" : "this is not HTTP/1.1");
-    return false;
-}
-
-static void read_on(struct tn_client *client)
-{
-    uv_handle_t *handle = (uv_handle_t *)&client->link.tcp;
-
-    while (!uv_is_closing(handle) && client->state == TN_CLIENT_READING && read_one(client))
-        continue;
-    if (!uv_is_closing(handle) && !client->ended && client->state == TN_CLIENT_READING &&
-        !uv_is_active(handle))
-        (void)tn_link_hear(&client->link);
+    refuse(client_of(conn), status, status == 413 ? "the body has more than 16 MiB" : why);
 }
 
 /* --- The connection -------------------------------------------------------------------------- */
 
-static void heard(struct tn_link *link)
+/* A client that only ends its sending still gets its answer. */
+static void hung_up(struct tn_http_peer *peer)
 {
-    struct tn_client *client = client_of(link);
+    const struct tn_client *client = client_of(&peer->http);
 
-    if (client->state == TN_CLIENT_LEAVING) {
-        link->in_len = 0;
-    } else if (client->state == TN_CLIENT_READING) {
-        set_deadline(client, IDLE_MS);
-        read_on(client);
-    } else if (link->in_len - client->head_len - client->body.len > AHEAD_MAX) {
-        tn_link_pause(link);
-    }
+    if (client->state == TN_CLIENT_WAITING && peer->broken)
+        tn_http_peer_close(peer);
 }
 
-static void ended(struct tn_link *link)
+static void gone(struct tn_http_peer *peer)
 {
-    struct tn_client *client = client_of(link);
+    struct tn_client *client = client_of(&peer->http);
 
-    client->ended = true;
-    if (client->state == TN_CLIENT_WAITING && link->broken) {
-        tn_gate_wait_end(&client->wait);
-        tn_link_close(link);
-    } else if (client->state == TN_CLIENT_READING) {
-        read_on(client);
-    } else if (client->state == TN_CLIENT_LEAVING) {
-        tn_link_close(link);
-    }
-}
-
-static void sent(struct tn_link *link)
-{
-    struct tn_client *client = client_of(link);
-
-    if (client->state != TN_CLIENT_ANSWERING)
-        return;
-    turn(client);
-    read_on(client);
-}
-
-static void closed(struct tn_link *link)
-{
-    struct tn_client *client = client_of(link);
-
-    *client->back = client->next;
-    if (client->next != NULL)
-        client->next->back = client->back;
-    client->gate->client_count--;
-    tn_link_done(link);
-    free(client);
-}
-
-static const struct tn_link_user user = { heard, ended, sent, closed };
-
-void tn_client_begin(struct tn_gate *gate)
-{
-    struct tn_client *client = calloc(1, sizeof *client);
-
-    gate->unaccepted = client == NULL;
-    if (client == NULL ||
-        !tn_link_init(&client->link, &gate->loop, &user,
-                      (size_t)TN_GATE_BODY_MAX + 2 * TN_HTTP_HEAD_MAX + AHEAD_MAX)) {
-        free(client);
-        return;
-    }
-    client->gate = gate;
-    client->next = gate->clients;
-    client->back = &gate->clients;
-    if (gate->clients != NULL)
-        gate->clients->back = &client->next;
-    gate->clients = client;
-    gate->client_count++;
-    set_state(client, TN_CLIENT_READING);
-    int rc = uv_accept((uv_stream_t *)&gate->listener, (uv_stream_t *)&client->link.tcp);
-    (void)uv_tcp_nodelay(&client->link.tcp, 1);
-    if (rc != 0 || gate->client_count > TN_GATE_CLIENTS_MAX || !tn_link_hear(&client->link))
-        tn_link_close(&client->link);
-}
-
-void tn_client_end(struct tn_client *client)
-{
     tn_gate_wait_end(&client->wait);
     if (client->upstream != NULL)
         tn_upstream_forget(client->upstream);
     client->upstream = NULL;
-    tn_link_close(&client->link);
+}
+
+struct tn_http_server_options tn_client_options(void)
+{
+    return (struct tn_http_server_options) {
+        .service = { .body_max = TN_GATE_BODY_MAX, .request = serve, .refuse = refuse_bytes },
+        .hung_up = hung_up,
+        .gone = gone,
+        .peer_size = sizeof(struct tn_client),
+        .peers_max = TN_GATE_CLIENTS_MAX,
+        .idle_ms = IDLE_MS,
+    };
 }
 
 void tn_client_late(struct tn_client *client)
 {
     struct tn_upstream *upstream = client->upstream;
 
-    switch (client->state) {
-    case TN_CLIENT_WAITING:
+    if (client->state == TN_CLIENT_WAITING) {
         tn_gate_wait_end(&client->wait);
         tell(client, TENURE_E_TIMEOUT, 0);
-        read_on(client);
-        return;
-    case TN_CLIENT_ASKING:
+    } else {
         client->upstream = NULL;
         tn_upstream_forget(upstream);
         tn_client_failed(client, 504, "the server did not answer in time; it may have happened");
-        return;
-    case TN_CLIENT_READING:
-    case TN_CLIENT_ANSWERING:
-    case TN_CLIENT_LEAVING:
-    default:
-        tn_link_close(&client->link);
     }
 }

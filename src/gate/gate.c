@@ -4,10 +4,13 @@
 #define _GNU_SOURCE
 #include "gate/gate.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "gate/inner.h"
@@ -17,25 +20,27 @@ enum { SWEEP_MS = 20 };
 
 /* --- The loop ------------------------------------------------------------------------------- */
 
-static void accept_one(uv_stream_t *listener, int status)
+static struct tn_client *find_late(const struct tn_gate *gate)
 {
-    if (status == 0)
-        tn_client_begin(listener->data);
+    uint64_t now = uv_now(&gate->loop);
+
+    for (struct tn_http_peer *it = NULL; (it = tn_http_server_next(&gate->server, it)) != NULL;) {
+        struct tn_client *client = (struct tn_client *)it;
+        if (client->state != TN_CLIENT_IDLE && now >= client->deadline)
+            return client;
+    }
+    return NULL;
 }
 
-/* What is late is told so; nothing needs a timer of its own. */
+/* What is late is told so; nothing needs a timer of its own. The answer to one may end another, so
+ * each is looked for from the start. */
 static void sweep(uv_timer_t *timer)
 {
     struct tn_gate *gate = timer->data;
-    uint64_t now = uv_now(&gate->loop);
+    struct tn_client *client;
 
-    if (gate->unaccepted)
-        tn_client_begin(gate);
-    for (struct tn_client *client = gate->clients, *next; client != NULL; client = next) {
-        next = client->next;
-        if (now >= client->deadline)
-            tn_client_late(client);
-    }
+    while ((client = find_late(gate)) != NULL)
+        tn_client_late(client);
 }
 
 static void stop(uv_signal_t *handle, int number)
@@ -52,12 +57,12 @@ void tn_gate_run(struct tn_gate *gate)
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-static int port_of(const uv_tcp_t *tcp)
+static int port_of(int fd)
 {
     struct sockaddr_storage address;
-    int len = sizeof address;
+    socklen_t len = sizeof address;
 
-    if (uv_tcp_getsockname(tcp, (struct sockaddr *)&address, &len) != 0)
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
         return 0;
     if (address.ss_family == AF_INET6)
         return ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
@@ -67,20 +72,27 @@ static int port_of(const uv_tcp_t *tcp)
 static int listen_on(struct tn_gate *gate, const struct tn_place *place, struct tn_text *reterr)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct tn_http_server_options options = tn_client_options();
     struct addrinfo *found = NULL;
+    int one = 1;
 
     int rc = getaddrinfo(place->host, place->port, &hints, &found);
     if (rc != 0)
         return tn_fence_refuse(TENURE_E_INVALID, place->host, gai_strerror(rc), reterr);
-    gate->listener.data = gate;
-    rc = uv_tcp_bind(&gate->listener, found->ai_addr, 0);
-    if (rc == 0)
-        rc = uv_listen((uv_stream_t *)&gate->listener, TN_GATE_CLIENTS_MAX, accept_one);
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    rc = fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ? -errno : 0;
     freeaddrinfo(found);
-    if (rc != 0)
-        return tn_fence_refuse_errno(place->host, -rc, reterr);
-    gate->port = port_of(&gate->listener);
-    return 0;
+    if (rc == 0)
+        gate->port = port_of(fd);
+    if (rc == 0) {
+        gate->server.arg = gate;
+        rc = tn_http_server_open(&gate->server, &gate->loop, fd, &options);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+    return rc != 0 ? tn_fence_refuse_errno(place->host, -rc, reterr) : 0;
 }
 
 static int make_loop(struct tn_gate *gate, struct tn_text *reterr)
@@ -93,8 +105,6 @@ static int make_loop(struct tn_gate *gate, struct tn_text *reterr)
         return TENURE_E_UNAVAILABLE;
     }
     gate->loop.data = gate;
-    rc = uv_tcp_init(&gate->loop, &gate->listener);
-    TN_ASSERT(rc == 0);
     rc = uv_timer_init(&gate->loop, &gate->sweep);
     TN_ASSERT(rc == 0);
     gate->sweep.data = gate;
@@ -160,8 +170,8 @@ void tn_gate_close(struct tn_gate *gate)
     if (gate == NULL)
         return;
     if (gate->loop.data != NULL) {
-        for (struct tn_client *client = gate->clients; client != NULL; client = client->next)
-            tn_client_end(client);
+        if (gate->server.arg != NULL)
+            tn_http_server_close(&gate->server);
         tn_upstream_end_idle(gate);
         uv_walk(&gate->loop, close_handle, NULL); /* What is left is the gate's own. */
         (void)uv_run(&gate->loop, UV_RUN_DEFAULT);

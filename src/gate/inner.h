@@ -1,7 +1,8 @@
 /* inner.h - what the files of the gate share: its connections, and who calls whom.
  *
- * client.c reads requests and decides; upstream.c asks the server; gate.c has the loop, and ends
- * what takes too long. One thread, so a decision of the fence and what follows are one step. */
+ * http/server.h reads requests; client.c decides; upstream.c asks the server; gate.c has the loop,
+ * and ends what takes too long. One thread, so a decision of the fence and what follows are one
+ * step. */
 #ifndef TN_GATE_INNER_H
 #define TN_GATE_INNER_H
 
@@ -11,6 +12,7 @@
 #include "gate/fences.h"
 #include "gate/gate.h"
 #include "gate/link.h"
+#include "http/server.h"
 #include "receivers/socket.h"
 #include "wire/http.h"
 
@@ -24,13 +26,10 @@ struct tn_gate {
     struct tn_gate_options options;
     struct tn_gate_fences *fences;
     uv_loop_t loop;
-    uv_tcp_t listener;
+    struct tn_http_server server;
     uv_timer_t sweep;
     uv_signal_t signals[2];
     int port;
-    struct tn_client *clients;
-    size_t client_count;
-    bool unaccepted; /* One waits for memory. */
     /* The server. */
     struct tn_place place;
     struct addrinfo *addresses;
@@ -38,15 +37,14 @@ struct tn_gate {
     bool resolving;
     struct tn_upstream *idle;
     size_t idle_count;
-    struct tn_http_head head; /* Of whatever is being read. */
+    struct tn_http_head head; /* Of the answer that is being read. */
 };
 
+/* Where the request is. */
 enum tn_client_state {
-    TN_CLIENT_READING,
+    TN_CLIENT_IDLE,    /* There is none. */
     TN_CLIENT_WAITING, /* For older requests to end. */
-    TN_CLIENT_ASKING,
-    TN_CLIENT_ANSWERING, /* The rest of an answer is still to go. */
-    TN_CLIENT_LEAVING,   /* Nothing more is read, so that the last answer is not reset. */
+    TN_CLIENT_ASKING,  /* With the server. */
 };
 
 /* What a request claims. */
@@ -56,52 +54,37 @@ struct tn_claim {
     uint64_t token;
 };
 
-/* How the body of a message goes on. All zero: at its start. */
-struct tn_body {
-    struct tn_http_chunks chunks;
-    size_t len; /* What is there of it, behind the head. */
-};
+struct tn_client;
+/* False: the server cannot be asked. */
+typedef bool tn_client_step(struct tn_client *client, const struct tn_http_head *head);
 
 struct tn_client {
-    struct tn_link link; /* First. */
+    struct tn_http_peer peer; /* First. */
     struct tn_gate *gate;
-    struct tn_client *next, **back;
     enum tn_client_state state;
-    uint64_t deadline; /* Of uv_now. */
-    bool ended;        /* It sends no more. */
-    /* The request at the front of what was read. */
-    size_t head_len;
-    struct tn_body body;
-    bool keep_alive, to_head, continued;
+    uint64_t deadline; /* Of uv_now; not of an idle one. */
     struct tn_claim claim;
     struct tn_gate_fence *fence; /* In flight behind it. */
     struct tn_gate_wait wait;
-    bool (*when_clear)(struct tn_client *); /* WAITING: what then. */
+    tn_client_step *when_clear; /* WAITING: what then. */
     const char *status_field;
     struct tn_upstream *upstream; /* ASKING. */
 };
 
-/* A connection that was accepted; it looks after itself from here on. */
-void tn_client_begin(struct tn_gate *gate);
+/* How the gate answers; @server.arg is the gate. */
+struct tn_http_server_options tn_client_options(void);
 
 /* Its time is over. */
 void tn_client_late(struct tn_client *client);
 
-/* The gate's is. */
-void tn_client_end(struct tn_client *client);
-
-/* The end of ASKING: the answer, whole, and when it was copied, the rest. False: no memory. */
-bool tn_client_answered(struct tn_client *client, const struct tn_http_head *head,
-                        const char *bytes, size_t head_len, size_t body_len);
-void tn_client_landed(struct tn_client *client, bool good);
+/* The end of ASKING: the answer, whole, is copied; its length, 0 without memory, is for the call
+ * below, once the server's connection is free again. */
+size_t tn_client_answered(struct tn_client *client, const struct tn_http_head *head,
+                          const char *bytes, size_t head_len, size_t body_len);
+void tn_client_landed(struct tn_client *client, size_t len);
 
 /* Or why there is no answer. */
 void tn_client_failed(struct tn_client *client, unsigned status, const char *why);
-
-/* Read what there is of a body behind @head_len bytes of a head; chunks lose their framing.
- * Returns 1 when it is whole; 0: more is needed; TENURE_E_INVALID; TENURE_E_FULL: over @max. */
-int tn_gate_body(struct tn_link *link, const struct tn_http_head *head, size_t head_len, size_t max,
-                 struct tn_body *body);
 
 /* A method whose body has no meaning (RFC 9110, 9.3.1, 9.3.2, 9.3.5, 9.3.8). A server that ignores
  * the body would parse it as the next request. */
@@ -110,9 +93,8 @@ bool tn_gate_is_bodiless(const struct tn_http_head *head);
 /* Adds the fields that are to be handed on. */
 void tn_gate_copy_fields(struct tn_text *text, const struct tn_http_head *head);
 
-/* Ask the server for @client, whose request is in the gate's head and the client's buffer. False:
- * it cannot be asked. */
-bool tn_upstream_ask(struct tn_client *client);
+/* Ask the server for @client, whose request has this @head. False: it cannot be asked. */
+bool tn_upstream_ask(struct tn_client *client, const struct tn_http_head *head);
 
 /* Nobody waits for its answer any more. */
 void tn_upstream_forget(struct tn_upstream *upstream);

@@ -21,7 +21,7 @@ struct tn_upstream {
     struct tn_client *client;         /* NULL: nobody waits. */
     size_t attempt;                   /* Which of the server's addresses. */
     uv_connect_t connect;
-    struct tn_body body; /* Of the answer. */
+    struct tn_http_content body; /* Of the answer. */
 };
 
 static struct tn_upstream *upstream_of(struct tn_link *link)
@@ -38,7 +38,7 @@ static void put_idle(struct tn_upstream *upstream)
     struct tn_gate *gate = upstream->gate;
 
     upstream->client = NULL;
-    upstream->body = (struct tn_body) { .len = 0 };
+    upstream->body = (struct tn_http_content) { 0 };
     if (gate->idle_count == IDLE_MAX) {
         tn_link_close(&upstream->link);
         return;
@@ -102,14 +102,15 @@ static void read_answer(struct tn_upstream *upstream, bool over)
     struct tn_http_head *head = &upstream->gate->head;
     int64_t len;
 
-    while ((len = tn_http_read(link->in, link->in_len, client->to_head, head)) > 0 &&
+    while ((len = tn_http_read(link->in, link->in_len, client->peer.http.to_head, head)) > 0 &&
            head->status < 200 && head->status != SWITCHING)
         tn_link_take(link, (size_t)len);
     if (len > 0 && head->status == SWITCHING)
         len = TENURE_E_INVALID; /* Nobody has asked for another protocol. */
     if (len == 0 && !over)
         return;
-    int rc = len > 0 ? tn_gate_body(link, head, (size_t)len, TN_GATE_ANSWER_MAX, &upstream->body)
+    int rc = len > 0 ? tn_http_gather(link->in, &link->in_len, head, (size_t)len,
+                                      TN_GATE_ANSWER_MAX, &upstream->body)
                      : TENURE_E_INVALID;
     if (rc == 0 && !over)
         return;
@@ -121,13 +122,13 @@ static void read_answer(struct tn_upstream *upstream, bool over)
         return;
     }
     upstream->client = NULL;
-    bool good = tn_client_answered(client, head, link->in, (size_t)len, upstream->body.len);
+    size_t built = tn_client_answered(client, head, link->in, (size_t)len, upstream->body.len);
     tn_link_take(link, link->in_len);
     if (head->keep_alive && !over && !link->sending)
         put_idle(upstream);
     else
         tn_link_close(link);
-    tn_client_landed(client, good);
+    tn_client_landed(client, built);
 }
 
 static void heard(struct tn_link *link)
@@ -263,11 +264,12 @@ static bool connect_to(struct tn_client *client, size_t attempt, struct tn_upstr
 
 /* --- Asking --------------------------------------------------------------------------------- */
 
-/* The request at the front of the client's buffer. */
-static bool build(struct tn_upstream *upstream, const struct tn_client *client)
+static bool build(struct tn_upstream *upstream, struct tn_client *client,
+                  const struct tn_http_head *head)
 {
-    const struct tn_http_head *head = &client->gate->head;
-    size_t size = client->head_len + head->count + client->body.len + 128;
+    size_t len;
+    const char *body = tn_http_conn_body(&client->peer.http, &len);
+    size_t size = client->peer.http.head_len + head->count + len + 128;
     char *room = tn_link_room(&upstream->link, size);
     struct tn_text text;
 
@@ -280,15 +282,15 @@ static bool build(struct tn_upstream *upstream, const struct tn_client *client)
     tn_text_add(&text, " HTTP/1.1\r\n");
     tn_gate_copy_fields(&text, head);
     if (!tn_gate_is_bodiless(head))
-        tn_text_addf(&text, "Content-Length: %zu\r\n", client->body.len);
+        tn_text_addf(&text, "Content-Length: %zu\r\n", len);
     tn_text_add(&text, "Via: 1.1 tenure\r\n\r\n");
-    tn_text_add_bytes(&text, client->link.in + client->head_len, client->body.len);
+    tn_text_add_bytes(&text, body, len);
     TN_ASSERT(!tn_text_truncated(&text));
     upstream->link.out_len += text.len;
     return true;
 }
 
-bool tn_upstream_ask(struct tn_client *client)
+bool tn_upstream_ask(struct tn_client *client, const struct tn_http_head *head)
 {
     struct tn_gate *gate = client->gate;
 
@@ -297,7 +299,7 @@ bool tn_upstream_ask(struct tn_client *client)
         struct tn_upstream *upstream = gate->idle;
 
         take_idle(upstream);
-        if (!build(upstream, client)) {
+        if (!build(upstream, client, head)) {
             put_idle(upstream);
             return false;
         }
@@ -309,7 +311,7 @@ bool tn_upstream_ask(struct tn_client *client)
     }
     if (!connect_to(client, 0, NULL))
         return false;
-    if (build(client->upstream, client))
+    if (build(client->upstream, client, head))
         return true;
     tn_upstream_forget(client->upstream);
     return false;

@@ -16,23 +16,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/slots.h"
+#include "lib/agent.h"
+#include "lib/command.h"
 #include "runtime/driver.h"
 #include "tenure/tenure.h"
-
-/* A flag of struct tenure_options, for `tenure run`: another process can act for the session, too.
- */
-#define TN_LIB_SHARED (1u << 31)
-
-/* How that process binds itself to the present session; false: nobody needs to. */
-bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding);
-
-/* Whether LEADER, as told last, is about a grant of @election's own: that may be told before WON,
- * while fences go up. */
-bool tn_lib_leader_is_mine(const struct tenure_election *election);
-
-/* Why the last fence that was not raised was not: the code, and the line unless @reterr is NULL; 0:
- * all were. */
-int tn_lib_fence_status(struct tenure *tenure, struct tn_text *reterr);
 
 /* In a page of its own that the kernel empties in a forked child. */
 struct tn_shared {
@@ -46,8 +34,43 @@ struct tn_lib_config {
     struct tn_lib_config *next;
 };
 
+/* What an election has beside, if it is one of a semaphore. */
+struct tn_lib_slot {
+    struct tn_lib_slots *all;
+    struct tenure_election *election;
+    uint32_t index, number;
+    bool open; /* Its claim was told that it may win. */
+};
+
+/* A semaphore: its slots, by their index in the core. The first election is the application's, and
+ * all that the application hears, or is asked, is in that one; the others are only seats. */
+struct tn_lib_slots {
+    struct tn_slots core;
+    struct tn_lib_slots *next; /* Of the handle. */
+    uint32_t members;          /* Not yet freed. */
+    bool full;                 /* As told last: others hold all. */
+    bool left;
+    _Atomic uint32_t kept;                   /* The number of the slot that the last term had. */
+    const struct tenure_election *leader_of; /* The slot that LEADER was told of. */
+    struct tn_lib_slot list[TN_SLOTS_MAX];
+};
+
+/* The priority of an election, and those that show who waits: of our own level, then of all higher
+ * ones. */
+struct tn_lib_rank {
+    struct tn_rank core;
+    struct tn_lib_rank *next; /* Of the handle. */
+    struct tenure_election *election;
+    struct tenure_election *list[TN_RANK_MAX];
+    uint32_t count;
+    uint32_t members; /* Not yet freed, the application's included. */
+    bool heard;       /* Something that its claim does not know yet. */
+};
+
 struct tenure_election {
     struct tn_driver_seat seat; /* First: the driver hands it back. */
+    struct tn_lib_slot *slot;   /* NULL: it is none of a semaphore. */
+    struct tn_lib_rank *rank;   /* NULL: it has no priority. */
     struct tenure *tenure;
     _Atomic uint64_t token;
     tenure_callback *callback;
@@ -56,18 +79,24 @@ struct tenure_election {
     /* What the application has to hear of yet: at most one of each, so nothing can pile up. */
     uint64_t won_token, lost_token, refused_token, leader_token;
     uint64_t refused_seen; /* The higher token, when the store went back. */
-    uint8_t mood;          /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
+    tenure_ns lost_proven;
+    uint8_t mood; /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
     uint8_t lost_reason, refused_reason;
+    uint8_t stop_note; /* enum tn_note_kind; NONE: the application resigned. */
     bool won, stop, lost, refused, leader, leader_held, renewed, health;
     bool leader_mine; /* The record that was told last is of our own grant. */
     bool heard;       /* WON of the present term was told. */
     bool anxious;     /* JEOPARDY was told in it, and SAFE not yet. */
     bool unheard;     /* The term ended before its WON was told: nothing was started. */
+    bool taken_back;  /* And this is settled, whoever looks at the token later. */
     bool regressed;   /* That the store went back was told, and there was no term since. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;
-    bool raising;  /* A thread is at its fences. */
-    char **fences; /* NULL: none; otherwise one block, and NULL behind the last. */
+    bool raising;     /* A thread is at its fences. */
+    uint8_t level;    /* Of an election that shows who waits; 0: it is none of these. */
+    atomic_bool seen; /* Somebody has read the token, and may be at work. */
+    uint32_t waiters; /* Threads in tenure_wait. */
+    char **fences;    /* NULL: none; otherwise one block, and NULL behind the last. */
     char name[];
 };
 
@@ -75,10 +104,14 @@ struct tenure {
     struct tn_shared *shared;
     struct tn_driver driver;
     uv_loop_t loop;
+    uv_prepare_t before_wait; /* The loop's thread tells whether it works (lib/forks.h). */
+    uv_check_t after_wait;
     pthread_t loop_thread;
     pthread_t herald;        /* Runs the callbacks, unless the application's loop does. */
-    pthread_cond_t returned; /* A callback has, or whoever waited for one. */
+    pthread_cond_t returned; /* A callback has, or whoever waited for one; or a term has begun. */
     struct tn_lib_config *configs;
+    struct tn_lib_slots *slots;
+    struct tn_lib_rank *ranks;
     struct tenure_election *news, **news_end;
     struct tenure_election *calling; /* Whose callback runs. */
     pthread_t dispatcher;
@@ -89,8 +122,13 @@ struct tenure {
     uint32_t raising;    /* Threads at fences. */
     uint32_t listeners;  /* Elections that want to hear of renewals, or of the store's health. */
     int illness;         /* The store's error as told last. */
-    uint32_t waiting;    /* Threads in tenure_leave: the handle stays until they are out. */
-    bool own_loop, shares, dispatching, rung, closing, closed_by_callback;
+    uint32_t waiting;    /* Threads in tenure_leave or tenure_wait: the handle stays until
+                            they are out. */
+    struct tn_ledger ledger; /* Of tn_lib_keep. */
+    bool keeps;
+    const struct tn_ledger_entry *past; /* What the next election goes on with, and its token. */
+    uint64_t past_token;
+    bool own_loop, shares, unbound, dispatching, rung, closing, closed_by_callback;
     int fence_status;                    /* Of the last raise that failed, */
     char fence_error[TENURE_ERROR_TEXT]; /* and why. */
     char regress[TENURE_ERROR_TEXT];     /* What to do about a store that went back. */
@@ -106,6 +144,38 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
  * held. */
 void tn_election_renewed(struct tenure_election *election);
 void tn_election_health(struct tenure_election *election);
+
+/* Into @reterr, unless NULL: @code and its text, or what it means. Returns @code. */
+int tn_lib_fail(int code, const char *text, struct tenure_error *reterr);
+
+/* The application's word. Lock held. */
+void tn_election_wish(struct tenure_election *election, enum tn_claim_event_kind wish);
+
+/* slots.c: what the core says of a slot. NULL: the application hears nothing of it; otherwise the
+ * election that hears. Lock held, as for the rest. */
+struct tenure_election *tn_lib_slot_tell(struct tenure_election *election,
+                                         const struct tn_claim_action **action,
+                                         struct tn_claim_action *buf);
+/* The application's word on a semaphore. */
+void tn_lib_slot_wish(struct tenure_election *election, enum tn_claim_event_kind wish);
+/* Let the claims of all slots do what core/slots.h decides. */
+void tn_lib_slots_settle(struct tenure *tenure);
+/* All or none take their seats. TENURE_E_NOMEM. */
+TENURE_MUST_USE int tn_lib_slots_add(struct tenure *tenure, struct tn_lib_slots *slots,
+                                     const struct tn_claim_config *config);
+void tn_lib_slots_leave(struct tn_lib_slots *slots);
+/* One of the elections is freed. */
+void tn_lib_slot_free(struct tenure_election *election);
+
+/* rank.c: what the core says of an election that shows who waits. Lock held, as for the rest. */
+void tn_lib_rank_tell(struct tenure_election *election, const struct tn_claim_action *action);
+/* Let those elections do what core/rank.h decides. */
+void tn_lib_ranks_settle(struct tenure *tenure);
+/* They take their seats, behind the application's. TENURE_E_CLOSED. */
+TENURE_MUST_USE int tn_lib_rank_add(struct tenure *tenure, struct tn_lib_rank *rank);
+void tn_lib_rank_leave(struct tn_lib_rank *rank);
+/* One of the elections is freed. */
+void tn_lib_rank_free(struct tenure_election *election);
 
 /* Free it, out of any list. */
 void tn_election_free(struct tenure_election *election);

@@ -6,6 +6,7 @@
  * already, and then the grant is of a store that went back in time. */
 #include <stdlib.h>
 
+#include "lib/forks.h"
 #include "lib/private.h"
 #include "receivers/spec.h"
 
@@ -57,9 +58,11 @@ static void *run(void *arg)
     int status = 0;
 
     tn_text_init(&text, buf, sizeof buf);
+    tn_work_begin();
     for (size_t i = 0; status == 0 && job->election->fences[i] != NULL; i++)
         status = tn_fence_spec_raise(job->election->fences[i], job->request.token, timeout,
                                      &highest, &text);
+    tn_work_end();
     tn_text_cut(&text);
     finish(tenure, job, status, highest, buf);
     free(job);

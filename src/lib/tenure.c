@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "base/duration.h"
+#include "lib/forks.h"
 #include "lib/private.h"
 #include "runtime/entry.h"
 #include "runtime/loop.h"
@@ -70,6 +71,10 @@ void tn_lib_settle(void *arg)
     struct tenure *tenure = arg;
     uint64_t one = 1;
 
+    if (!tenure->closing) {
+        tn_lib_slots_settle(tenure);
+        tn_lib_ranks_settle(tenure);
+    }
     if (valid_until(tenure) != tenure->published) {
         if (!publish(tenure, valid_until(tenure)))
             tn_driver_expire(&tenure->driver);
@@ -111,8 +116,11 @@ static bool call(struct tenure *tenure, struct tenure_election *election,
 
     if (election->callback != NULL) {
         /* Copies, because without the lock the originals may change. */
-        if (event->kind == TENURE_LEADER && election->seat.leader_len > 0)
-            memcpy(leader, election->seat.leader, election->seat.leader_len);
+        const struct tenure_election *other =
+            election->slot != NULL ? election->slot->all->leader_of : NULL;
+        const struct tn_driver_seat *of = other != NULL ? &other->seat : &election->seat;
+        if (event->kind == TENURE_LEADER && of->leader_len > 0)
+            memcpy(leader, of->leader, of->leader_len);
         (void)snprintf(detail, sizeof detail, "%s", event->detail);
         event->leader = leader;
         event->detail = detail;
@@ -132,7 +140,7 @@ static bool call(struct tenure *tenure, struct tenure_election *election,
     }
     if (election->drained_on_return && !tenure->closing && event->token == election->won_token &&
         (event->kind == TENURE_STOP || event->kind == TENURE_LOST))
-        tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_DRAINED);
+        tn_election_wish(election, TN_CLAIM_EV_DRAINED);
     return true;
 }
 
@@ -146,7 +154,7 @@ static int hand_out(struct tenure *tenure)
     while (count < DISPATCH_MOST && !tenure->closing && (election = take_news(tenure)) != NULL) {
         bool here = true;
         if (election->unheard) {
-            tn_driver_wish(&tenure->driver, &election->seat, TN_CLAIM_EV_DRAINED);
+            tn_election_wish(election, TN_CLAIM_EV_DRAINED);
             election->unheard = false; /* Also if the wish was what ended the term. */
         }
         while (here && !tenure->closing && tn_election_next(election, &event)) {
@@ -190,11 +198,36 @@ static int dispatch(struct tenure *tenure)
 
 /* --- Threads ---------------------------------------------------------------------------------- */
 
+static void stop_work(uv_prepare_t *prepare)
+{
+    (void)prepare;
+    tn_work_end();
+}
+
+static void start_work(uv_check_t *check)
+{
+    (void)check;
+    tn_work_begin();
+}
+
+/* The thread is at work, except while it waits for events. */
 static void *run_loop(void *arg)
 {
     struct tenure *tenure = arg;
+    uv_loop_t *loop = &tenure->loop;
 
-    (void)uv_run(&tenure->loop, UV_RUN_DEFAULT);
+    (void)uv_prepare_init(loop, &tenure->before_wait);
+    (void)uv_check_init(loop, &tenure->after_wait);
+    (void)uv_prepare_start(&tenure->before_wait, stop_work);
+    (void)uv_check_start(&tenure->after_wait, start_work);
+    uv_unref((uv_handle_t *)&tenure->before_wait);
+    uv_unref((uv_handle_t *)&tenure->after_wait);
+    tn_work_begin();
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&tenure->before_wait, NULL);
+    uv_close((uv_handle_t *)&tenure->after_wait, NULL);
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+    tn_work_end();
     return NULL;
 }
 
@@ -257,6 +290,8 @@ static void tenure_free(struct tenure *tenure)
     close_fd(tenure->watch);
     if (tenure->shared != NULL)
         (void)munmap(tenure->shared, sizeof *tenure->shared);
+    if (tenure->keeps)
+        tn_ledger_close(&tenure->ledger);
     (void)pthread_cond_destroy(&tenure->returned);
     free(tenure);
 }
@@ -287,6 +322,8 @@ static int finish(struct tenure *tenure)
     int rc = uv_loop_close(&tenure->loop);
     TN_ASSERT(rc == 0);
     tn_driver_done(driver);
+    if (tenure->keeps && status == 0)
+        tn_ledger_forget(&tenure->ledger);
     tenure_free(tenure);
     return status;
 }
@@ -303,6 +340,7 @@ int tenure_close(struct tenure *tenure)
     bool inside = tenure->dispatching && pthread_equal(tenure->dispatcher, pthread_self());
     tenure->closing = true;
     tenure->closed_by_callback = inside;
+    (void)pthread_cond_broadcast(&tenure->returned); /* For those in tenure_wait. */
     while (!inside && tenure->dispatching)
         (void)pthread_cond_wait(&tenure->returned, &tenure->driver.lock);
     tn_driver_unlock(&tenure->driver);
@@ -346,6 +384,33 @@ static int open_fds(struct tenure *tenure)
     return 0;
 }
 
+/* Whoever acts when this process has ended needs a store that has not. */
+static int check_lasting(const char *url, struct tn_text *text)
+{
+    const struct tn_store_ops *ops;
+    const char *rest;
+    int rc = tn_store_find(url, &ops, &rest, text);
+
+    if (rc < 0 || (ops->caps & TN_STORE_LOCAL) == 0)
+        return rc;
+    tn_text_addf(text, "%s: is gone with its process; name a store that outlives the agent",
+                 ops->scheme);
+    return TENURE_E_INVALID;
+}
+
+/* P1: what this store guarantees bounds the TTL, too. */
+static int check_plan_at(const char *url, struct tn_plan *plan, struct tn_text *text)
+{
+    const struct tn_store_ops *ops;
+    const char *rest;
+    int rc = tn_store_find(url, &ops, &rest, text);
+
+    if (rc < 0 || ops->delay_most == 0)
+        return rc;
+    plan->delay_most = ops->delay_most;
+    return tn_entry_plan(plan, text);
+}
+
 static int open_store(struct tenure *tenure, const char *url, struct tn_text *text)
 {
     struct tn_store_open how = { .url = url,
@@ -354,17 +419,24 @@ static int open_store(struct tenure *tenure, const char *url, struct tn_text *te
                                  .host = &tn_driver_store_host,
                                  .arg = &tenure->driver,
                                  .create = true,
-                                 .ttl = tenure->driver.plan.ttl,
+                                 .ttl = tn_plan_asked(&tenure->driver.plan),
                                  .patience = tenure->driver.plan.attempt_timeout,
-                                 .bind = tenure->shares ? TN_BIND_SHARED : TN_BIND_OWN };
+                                 /* G1: what a process has sent may arrive behind its end. */
+                                 .bind = tenure->unbound || tenure->driver.plan.hold_off > 0
+                                             ? TN_BIND_NONE
+                                         : tenure->shares ? TN_BIND_SHARED
+                                                          : TN_BIND_OWN };
     struct tn_store *store;
 
     if (how.url == NULL)
         how.url = getenv("TENURE_STORE");
     if (how.url == NULL || how.url[0] == '\0')
         how.url = "sqlite:";
-    int rc = tn_store_open(&how, &store, text);
-
+    int rc = tenure->unbound ? check_lasting(how.url, text) : 0;
+    if (rc == 0)
+        rc = check_plan_at(how.url, &tenure->driver.plan, text);
+    if (rc == 0)
+        rc = tn_store_open(&how, &store, text);
     if (rc == 0)
         tn_driver_start(&tenure->driver, store);
     else
@@ -413,12 +485,18 @@ static int make_plan(const struct tenure_options *options, struct tn_plan *ret_p
     tenure_ns ttl = options->ttl != 0 ? options->ttl : TN_SEC(15);
     uint32_t rho_most = TN_PPM / 2;
 
-    if (ttl < TN_TTL_MIN || ttl > TN_TTL_MAX || options->grace < 0 || options->grace > ttl ||
-        options->rho_ppm > rho_most) {
-        tn_text_add(text, "the TTL, the grace or rho is out of range");
+    if (ttl < TN_TTL_MIN || ttl > TN_TTL_MAX)
+        tn_text_add(text, "the TTL is out of range: from 1s to 24h");
+    else if (options->grace < 0 || options->grace > ttl)
+        tn_text_add(text, "the grace is out of range: 0 to the TTL");
+    else if (options->rho_ppm > rho_most)
+        tn_text_add(text, "rho_ppm is out of range: 0 to 500000");
+    else if (options->hold_off < 0 || options->hold_off > TN_TTL_MAX)
+        tn_text_add(text, "the hold-off is out of range: 0 to 24h");
+    if (text->len > 0)
         return TENURE_E_INVALID;
-    }
     tn_plan_init(ret_plan, ttl);
+    ret_plan->hold_off = options->hold_off;
     if (options->rho_ppm != 0)
         tn_plan_turn(ret_plan, TN_KNOB_RHO, options->rho_ppm);
     if (options->grace != 0)
@@ -436,10 +514,15 @@ static struct tenure *tenure_new(unsigned flags)
     tenure->news_end = &tenure->news;
     tenure->own_loop = (flags & TENURE_OWN_LOOP) != 0;
     tenure->shares = (flags & TN_LIB_SHARED) != 0;
-    if (pthread_cond_init(&tenure->returned, NULL) != 0) {
+    tenure->unbound = (flags & TN_LIB_UNBOUND) != 0;
+    pthread_condattr_t attributes; /* A wait with a limit must not follow the wall clock. */
+    if (pthread_condattr_init(&attributes) != 0 ||
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&tenure->returned, &attributes) != 0) {
         free(tenure);
         return NULL;
     }
+    (void)pthread_condattr_destroy(&attributes);
     return tenure;
 }
 
@@ -459,11 +542,16 @@ static int open_all(const char *url, const struct tenure_options *options,
         return TENURE_E_NOMEM;
     rc = tn_loop_check(text);
     if (rc == 0)
+        rc = tn_forks_init();
+    if (rc == 0)
         rc = open_shared(tenure);
     if (rc == 0)
         rc = open_fds(tenure);
-    if (rc == 0)
+    if (rc == 0) {
+        tn_work_begin();
         rc = open_loop(tenure, url, &plan, id, text);
+        tn_work_end();
+    }
     if (rc == 0)
         rc = start_threads(tenure);
     if (rc < 0) {
@@ -493,21 +581,27 @@ int tenure_open(const char *url, const struct tenure_options *options, struct te
         rc = TENURE_E_INVALID;
     else if (options != NULL)
         memcpy(&known, options, options->size);
-    if (rc == 0 && (known.flags & ~(TENURE_OWN_LOOP | TN_LIB_SHARED)) != 0)
+    if (rc == 0 && (known.flags & ~(TENURE_OWN_LOOP | TN_LIB_SHARED | TN_LIB_UNBOUND)) != 0)
         rc = TENURE_E_INVALID;
     if (rc < 0)
         tn_text_add(&text, "the options are not of this version: wrong size, or unknown flags");
     if (rc == 0)
         rc = open_all(url, &known, ret_tenure, &text);
     tn_text_cut(&text);
-    if (reterr != NULL) {
-        reterr->code = rc;
-        (void)snprintf(reterr->text, sizeof reterr->text, "%s",
-                       rc == 0          ? ""
-                       : buf[0] != '\0' ? buf
-                                        : tenure_strerror(rc));
-    }
-    return rc;
+    return tn_lib_fail(rc, buf, reterr);
+}
+
+int tn_lib_fail(int code, const char *text, struct tenure_error *reterr)
+{
+    if (reterr == NULL)
+        return code;
+    if (code == 0)
+        text = "";
+    else if (text[0] == '\0')
+        text = tenure_strerror(code);
+    reterr->code = code;
+    (void)snprintf(reterr->text, sizeof reterr->text, "%s", text);
+    return code;
 }
 
 /* --- The rest --------------------------------------------------------------------------------- */
@@ -518,6 +612,24 @@ bool tn_lib_binding(struct tenure *tenure, struct tn_store_binding *ret_binding)
     bool bound = tn_driver_binding(&tenure->driver, ret_binding);
     tn_driver_unlock(&tenure->driver);
     return bound;
+}
+
+int tn_lib_open_session(struct tenure *tenure)
+{
+    struct tn_driver *driver = &tenure->driver;
+
+    if (!tn_lib_alive(tenure))
+        return TENURE_E_CLOSED;
+    tn_driver_lock(driver);
+    if (driver->candidate.life == 0 && !driver->closing)
+        tn_candidate_open(&driver->candidate, tn_clock_now(&driver->clock));
+    tn_driver_unlock(driver);
+    return 0;
+}
+
+tenure_ns tn_lib_deadline(const struct tenure *tenure)
+{
+    return atomic_load_explicit(&tenure->shared->deadline, memory_order_acquire);
 }
 
 bool tn_lib_leader_is_mine(const struct tenure_election *election)
@@ -579,7 +691,7 @@ bool tenure_warning(struct tenure *tenure, struct tenure_error *ret_warning)
 
 const char *tenure_reason_text(enum tenure_reason reason)
 {
-    return reason <= TENURE_REASON_CLOSED ? tn_reason_text((enum tn_reason)reason) : "unknown";
+    return reason <= TENURE_REASON_ASKED ? tn_reason_text((enum tn_reason)reason) : "unknown";
 }
 
 const char *tenure_version(void)

@@ -603,6 +603,11 @@ void tn_kube_start(struct tn_kube_api *api, struct tn_kube_call *call)
         (void)uv_timer_start(&api->timer, timer_fired, 0, 0);
 }
 
+tenure_ns tn_kube_now(const struct tn_kube_api *api)
+{
+    return now_of(api);
+}
+
 void tn_kube_cancel(struct tn_kube_call *call)
 {
     for (struct tn_kube_call *each = call->api->waiting; each != NULL; each = each->next) {

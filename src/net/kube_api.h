@@ -50,6 +50,8 @@ TENURE_MUST_USE int tn_kube_api_open(struct uv_loop_s *loop, tenure_ns (*now)(vo
 void tn_kube_start(struct tn_kube_api *api, struct tn_kube_call *call);
 /* End it soon, with TENURE_E_CLOSED. */
 void tn_kube_cancel(struct tn_kube_call *call);
+/* By the clock that the calls are timed by. */
+tenure_ns tn_kube_now(const struct tn_kube_api *api);
 /* Every call ends first. */
 void tn_kube_api_close(struct tn_kube_api *api, void (*closed)(void *arg), void *arg);
 

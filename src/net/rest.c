@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BODY_MAX ((size_t)64 << 20)
-
 static void add_error(struct tn_rest_job *job)
 {
     const struct tn_web_req *web = &job->web;
@@ -70,7 +68,6 @@ void tn_rest_start(struct tn_rest *rest, struct tn_rest_job *job, const char *me
     job->web.send = send;
     job->web.send_len = send != NULL ? strlen(send) : 0;
     job->web.timeout = timeout;
-    job->web.body_max = BODY_MAX;
     job->web.done = hear;
     job->web.arg = job;
     tn_web_start(rest->web, &job->web);

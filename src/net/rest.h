@@ -35,7 +35,8 @@ struct tn_rest_job {
     char error[TN_ERROR_TEXT]; /* Why it is not OK: the server, and the first line it sent. */
 };
 
-/* @job is from malloc. @path has no leading slash; @send is borrowed, NULL: no body. */
+/* @job is from malloc, its web.body_max is set. @path has no leading slash; @send is borrowed,
+ * NULL: no body. */
 void tn_rest_start(struct tn_rest *rest, struct tn_rest_job *job, const char *method,
                    const char *path, const char *send, tenure_ns timeout);
 

@@ -77,17 +77,23 @@ static bool is_one_of(const char *code, const char *const *codes)
     return *codes != NULL;
 }
 
+/* S3 refuses a token that has expired with 400, an unknown key with 403: the code tells. */
+static const char *const key_errors[] = { "InvalidAccessKeyId", "ExpiredToken", "InvalidToken",
+                                          "TokenRefreshRequired", NULL };
+
+static bool is_denied(int http, const char *code)
+{
+    return http == 401 || http == 403 || is_one_of(code, key_errors);
+}
+
 static void add_denied(struct tn_text *text, const struct tn_s3_call *call, const char *code)
 {
-    static const char *const keys[] = { "InvalidAccessKeyId", "ExpiredToken", "InvalidToken",
-                                        "TokenRefreshRequired", NULL };
-
     if (strcmp(code, "SignatureDoesNotMatch") == 0) {
         tn_text_addf(text, "the secret key is wrong; the credentials are from %s",
                      tn_aws_source(call->bucket->aws));
     } else if (strcmp(code, "RequestTimeTooSkewed") == 0) {
         tn_text_add(text, "this machine's clock differs too much from the server's; set it");
-    } else if (is_one_of(code, keys)) {
+    } else if (is_one_of(code, key_errors)) {
         tn_text_addf(text, "the access key is unknown or expired; the credentials are from %s",
                      tn_aws_source(call->bucket->aws));
         tn_aws_refused(call->bucket->aws);
@@ -114,7 +120,7 @@ static void explain(struct tn_s3_call *call, const char *code)
         add_region(&text, call);
     else if (strcmp(code, "NoSuchBucket") == 0)
         tn_text_add(&text, "there is no such bucket; make it, or check its name");
-    else if (http == 401 || http == 403)
+    else if (is_denied(http, code))
         add_denied(&text, call, code);
     else if (http == 429 || http == 503)
         tn_text_add(&text, "the server asks for fewer requests");
@@ -155,7 +161,7 @@ static enum tn_s3_result judge(struct tn_s3_call *call)
     if (web->http == 412)
         return TN_S3_CONFLICT;
     explain(call, code);
-    if (web->http == 401 || web->http == 403)
+    if (is_denied(web->http, code))
         return TN_S3_DENIED;
     /* 409: S3 found another writer at the same time, and does not say who won. */
     return put && (web->http == 409 || (web->http >= 500 && web->http != 501)) ? TN_S3_UNKNOWN

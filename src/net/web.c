@@ -149,6 +149,11 @@ static void add_reason(struct tn_text *text, const struct tn_web_work *work, CUR
     } else if (code == CURLE_SSL_CONNECT_ERROR) {
         tn_text_add(text, "no TLS connection; does the server speak TLS there? ");
         tn_text_add_line(text, detail, strlen(detail));
+    } else if (code == CURLE_RECV_ERROR && strstr(detail, "alert") != NULL) {
+        /* With TLS 1.3 the server looks at our certificate when we believe to be connected. */
+        tn_text_add(text, "the server has ended the TLS connection; does it want another client "
+                          "certificate? ");
+        tn_text_add_line(text, detail, strlen(detail));
     } else if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
                code == CURLE_PARTIAL_FILE || code == CURLE_ABORTED_BY_CALLBACK) {
         tn_text_add(text, "the connection broke before the answer was complete");

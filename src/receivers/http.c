@@ -86,6 +86,7 @@ static int ask_fence(struct gate *gate, const char *method, const char *resource
     struct tn_http_answer answer;
     char path[TN_NAME_MAX + 32];
     char digits[TN_TOKEN_TEXT];
+    unsigned count;
 
     (void)snprintf(path, sizeof path, "/.tenure/fence/%s", resource);
     int rc = ask(gate, method, path, token, &answer, reterr);
@@ -93,8 +94,8 @@ static int ask_fence(struct gate *gate, const char *method, const char *resource
         return rc;
     if (answer.head->status != 200 && answer.head->status != 412)
         return refuse(&answer, reterr);
-    const struct tn_http_slice *highest = tn_http_field(answer.head, "fence-highest");
-    if (highest == NULL || highest->len >= sizeof digits)
+    const struct tn_http_slice *highest = tn_http_field(answer.head, "fence-highest", &count);
+    if (count != 1 || highest->len >= sizeof digits)
         return refuse(&answer, reterr);
     memcpy(digits, highest->bytes, highest->len);
     digits[highest->len] = '\0';

@@ -217,17 +217,3 @@ int tn_http_ask(struct tn_http_client *client, const char *head, size_t head_len
         return lost(client, "the connection broke", reterr);
     return receive(client, to_head, end, ret_answer, reterr);
 }
-
-const struct tn_http_slice *tn_http_field(const struct tn_http_head *head, const char *name)
-{
-    const struct tn_http_slice *found = NULL;
-
-    for (size_t i = 0; i < head->count; i++) {
-        if (!tn_http_is(&head->fields[i].name, name))
-            continue;
-        if (found != NULL)
-            return NULL;
-        found = &head->fields[i].value;
-    }
-    return found;
-}

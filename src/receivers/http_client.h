@@ -41,7 +41,4 @@ TENURE_MUST_USE int tn_http_ask(struct tn_http_client *client, const char *head,
                                 const void *body, size_t len, bool to_head, tenure_ns timeout,
                                 struct tn_http_answer *ret_answer, struct tn_text *reterr);
 
-/* The only field of that name, or NULL: none, or more than one. @name in small letters. */
-const struct tn_http_slice *tn_http_field(const struct tn_http_head *head, const char *name);
-
 #endif

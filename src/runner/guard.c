@@ -39,7 +39,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -498,7 +497,6 @@ _Noreturn void tn_guard_main(const struct tn_guard_setup *setup)
     g.next_watch = tn_boottime() + setup->watch_every;
     start_command(&g);
     let_go();
-    /* On a busy machine the guardian goes first, where it may ask for that. */
-    (void)setpriority(PRIO_PROCESS, 0, -20);
+    (void)tn_sched_first();
     loop(&g);
 }

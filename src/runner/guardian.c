@@ -86,6 +86,10 @@ struct tn_guardian {
 
 static struct tn_guardian *guardians;
 
+/* Of the supervisor's thread before its first guardian. While it has one, it is scheduled soon: it
+ * may have to take over half of K before the deadline. */
+static struct tn_sched usual_sched;
+
 /* Children that are none of ours: the process had them before an exec, or they are orphans of such
  * ones. Nobody reaps them, so their numbers stay theirs. */
 static pid_t strangers[STRANGERS_MAX];
@@ -299,6 +303,7 @@ static int prepare_spawn(struct tn_spawn *spawn, const struct tn_guardian_option
     for (size_t i = 0; i < count; i++)
         env[i + 1] = options->env[i];
     int rc = tn_spawn_init(spawn, options->argv, env, options->scrub);
+    spawn->sched = usual_sched;
     free(env);
     return rc;
 }
@@ -377,6 +382,8 @@ int tn_guardian_start(const struct tn_guardian_options *options, struct tn_guard
     if (rc < 0)
         goto out;
     note_strangers();
+    if (guardians == NULL)
+        tn_sched_read(&usual_sched);
     g = new_guardian(options);
     rc = g != NULL ? make_containment(g, options->contain) : TENURE_E_NOMEM;
     if (rc == 0)
@@ -395,6 +402,7 @@ int tn_guardian_start(const struct tn_guardian_options *options, struct tn_guard
     if (rc < 0)
         goto out;
     arm(g);
+    tn_sched_soon();
     *ret_guardian = g;
     g = NULL;
 out:
@@ -694,6 +702,8 @@ void tn_guardian_free(struct tn_guardian *g)
             break;
         }
     }
+    if (guardians == NULL)
+        tn_sched_restore(&usual_sched);
     close_fd(&g->socket);
     close_fd(&g->pidfd);
     close_fd(&g->timer);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +26,9 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+
+/* The kernel's least slice, in nanoseconds. */
+enum { SLICE_LEAST = 100000 };
 
 int tn_pidfd_open(pid_t pid)
 {
@@ -73,6 +77,65 @@ int tn_fd_above_streams(int fd)
     copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     (void)close(fd);
     return copy;
+}
+
+/* C libraries before 2025 have no name for it. */
+struct sched_words {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+void tn_sched_read(struct tn_sched *ret_sched)
+{
+    struct sched_words words = { 0 };
+
+    if (syscall(SYS_sched_getattr, 0, &words, sizeof words, 0) != 0)
+        words.policy = UINT32_MAX;
+    *ret_sched = (struct tn_sched) { words.policy, words.nice, words.runtime };
+}
+
+void tn_sched_restore(const struct tn_sched *sched)
+{
+    struct sched_words words = {
+        .size = sizeof words,
+        .nice = sched->nice,
+        .runtime = sched->slice,
+    };
+
+    if (sched->policy == 0)
+        (void)syscall(SYS_sched_setattr, 0, &words, 0);
+}
+
+void tn_sched_soon(void)
+{
+    struct tn_sched sched;
+
+    tn_sched_read(&sched);
+    sched.slice = SLICE_LEAST;
+    tn_sched_restore(&sched);
+    sched.nice = -20;
+    tn_sched_restore(&sched);
+}
+
+bool tn_sched_first(void)
+{
+    struct sched_words words = {
+        .size = sizeof words,
+        .policy = SCHED_RR,
+        .flags = SCHED_FLAG_RESET_ON_FORK,
+        .priority = 1,
+    };
+    struct rlimit limit;
+    struct tn_sched sched;
+
+    tn_sched_soon(); /* What remains where real time is not to be had. */
+    tn_sched_read(&sched);
+    return sched.policy == SCHED_NORMAL && getrlimit(RLIMIT_RTTIME, &limit) == 0 &&
+           limit.rlim_cur == RLIM_INFINITY && syscall(SYS_sched_setattr, 0, &words, 0) == 0;
 }
 
 /* Both ends included. */

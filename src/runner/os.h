@@ -35,6 +35,27 @@ int tn_fd_above_streams(int fd);
 /* Close every descriptor from @first on, but not @keep[0..count), which is sorted. */
 void tn_close_all_but(int first, const int *keep, size_t count);
 
+/* How a thread is scheduled: sched_setattr(2). */
+struct tn_sched {
+    uint32_t policy;
+    int32_t nice;
+    uint64_t slice; /* In nanoseconds, where the kernel has one for each thread (Linux 6.12). */
+};
+
+/* Let a busy machine schedule this thread soon after it wakes up: the shortest slice, which anybody
+ * may ask for, and the lowest niceness where this process may (root, RLIMIT_NICE). A thread under
+ * another policy than the usual one stays as it is. Children inherit it. */
+void tn_sched_soon(void);
+/* The same, and ahead of all ordinary processes where this one may: round-robin at the lowest
+ * real-time priority. Niceness only orders the processes of one session where the kernel groups
+ * them by session (sched_autogroup), so a busy command with many sessions could outweigh it. Not
+ * with a limit on real time (RLIMIT_RTTIME), whose excess kills. Children start as ordinary
+ * processes. Whether it was granted. */
+bool tn_sched_first(void);
+/* Where the kernel does not tell, restoring changes nothing. */
+void tn_sched_read(struct tn_sched *ret_sched);
+void tn_sched_restore(const struct tn_sched *sched);
+
 /* The state letter and the parent of @pid, from /proc. False with errno: ESRCH when it is gone,
  * anything else when it could not be looked at. */
 bool tn_proc_stat(pid_t pid, char *ret_state, pid_t *ret_parent);

@@ -59,6 +59,7 @@ static _Noreturn void be_init(int talk)
     if (recv(talk, &byte, 1, 0) != 1)
         _exit(1);
     (void)prctl(PR_SET_NAME, "tenure-init");
+    (void)tn_sched_first(); /* The namespace ends when this process is scheduled to die. */
     (void)setpgid(0, 0);
     (void)sigaction(SIGCHLD, &ignore, NULL);
     tn_close_all_but(0, &talk, 1);

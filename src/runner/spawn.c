@@ -209,6 +209,7 @@ static _Noreturn void become_command(const struct tn_spawn *spawn, pid_t guardia
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (!spawn->pidns && getppid() != guardian))
         _exit(126);
     tn_signals_default(&spawn->ignored);
+    tn_sched_restore(&spawn->sched);
     if (join_group(spawn, go) != 0 ||
         (spawn->cgroup != NULL && !inside && tn_cgroup_enter(spawn->cgroup) != 0) ||
         (spawn->pidns && tn_pidns_mount_proc() != 0))

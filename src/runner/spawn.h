@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "runner/cgroup.h"
+#include "runner/os.h"
 #include "tenure/error.h"
 
 /* What the child needs, put together before any fork, because it allocates. */
@@ -14,6 +15,7 @@ struct tn_spawn {
     char **argv;
     char **envp;
     pid_t group;                    /* The process group that the command belongs to. */
+    struct tn_sched sched;          /* The command's, whatever the guardian's is. */
     sigset_t ignored;               /* Signals that stay ignored. */
     const struct tn_cgroup *cgroup; /* That it enters; or NULL. */
     bool pidns;                     /* It is in a pid namespace, and needs a /proc of it. */

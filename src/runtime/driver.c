@@ -6,35 +6,26 @@
  * not sent and counts as lost, as a message may be. */
 #include "runtime/driver.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "base/sha256.h"
+#include "runtime/driver_inside.h"
+#include "runtime/note_name.h"
 #include "runtime/random.h"
 #include "runtime/timer.h"
-
-/* A stray grant can only be of a generation that was given up a moment ago. */
-#define GENERATIONS_KNOWN 3
 
 /* A store that tells of grants is asked only in case of a bug, or a lost message. */
 #define QUEUE_POLL TN_SEC(600)
 
+/* A holder that is asked to hand over to somebody leads on for this long, so that the others hear
+ * of it and leave the line. */
+#define NOTE_SETTLE TN_MS(300)
+
 /* A session that the store did not close is closed again after this. */
 #define SAY_AGAIN TN_MS(50)
-
-struct tn_driver_req {
-    struct tn_store_req req;
-    struct tn_request request;
-    struct tn_driver *driver;
-    struct tn_driver_seat *seat; /* NULL: the session's, or the seat has left. */
-    struct tn_driver_req *next;  /* In the outbox. */
-    struct tn_driver_req *seat_next, **seat_prev;
-    char name[];
-};
 
 /* --- Secrets ---------------------------------------------------------------------------------- */
 
@@ -53,8 +44,8 @@ static struct tn_secret derive(const struct tn_driver *driver, uint64_t kind, ui
 }
 
 /* Seats are numbered from 1; 0 is the session. */
-static struct tn_secret term_secret(const struct tn_driver *driver,
-                                    const struct tn_driver_seat *seat, uint64_t gen)
+struct tn_secret tn_driver_term_secret(const struct tn_driver *driver,
+                                       const struct tn_driver_seat *seat, uint64_t gen)
 {
     return derive(driver, seat->number, gen);
 }
@@ -68,28 +59,7 @@ bool tn_driver_binding(struct tn_driver *driver, struct tn_store_binding *ret_bi
            store->ops->binding(store, &session, ret_binding);
 }
 
-/* The generation of @seat whose term has this hash; 0: it is not one of ours. */
-static uint64_t find_gen(const struct tn_driver *driver, const struct tn_driver_seat *seat,
-                         const struct tn_secret *hash)
-{
-    uint64_t gen = seat->seat.claim.gen;
-
-    for (unsigned i = 0; i < GENERATIONS_KNOWN && gen > 0; i++, gen--) {
-        struct tn_secret secret = term_secret(driver, seat, gen), known;
-        tn_secret_hash(&secret, 't', &known);
-        if (tn_secret_equal(&known, hash))
-            return gen;
-    }
-    return 0;
-}
-
 /* --- The lock --------------------------------------------------------------------------------- */
-
-static tenure_ns now(const struct tn_driver *driver)
-{
-    tenure_ns at = tn_clock_now(&driver->clock);
-    return at > driver->candidate.now ? at : driver->candidate.now;
-}
 
 void tn_driver_lock(struct tn_driver *driver)
 {
@@ -133,129 +103,6 @@ void tn_driver_unlock(struct tn_driver *driver)
     TN_ASSERT(rc == 0);
 }
 
-/* --- Seats ------------------------------------------------------------------------------------ */
-
-static struct tn_driver_seat **bucket(const struct tn_driver *driver, const char *name)
-{
-    struct tn_hash_key key = { 0 };
-
-    memcpy(&key, &driver->secret, sizeof key);
-    return &driver->buckets[tn_hash(key, name, strlen(name)) & (driver->bucket_count - 1)];
-}
-
-/* Twice as many buckets; without memory the old ones do. */
-static void grow(struct tn_driver *driver)
-{
-    struct tn_driver_seat **old = driver->buckets;
-    uint32_t count = driver->bucket_count;
-    struct tn_driver_seat **wide = calloc(2 * (size_t)count, sizeof(*wide));
-
-    if (wide == NULL)
-        return;
-    driver->buckets = wide;
-    driver->bucket_count = 2 * count;
-    for (uint32_t i = 0; i < count; i++) {
-        for (struct tn_driver_seat *seat = old[i], *next; seat != NULL; seat = next) {
-            next = seat->bucket_next;
-            struct tn_driver_seat **place = bucket(driver, seat->name);
-            seat->bucket_next = *place;
-            *place = seat;
-        }
-    }
-    free(old);
-}
-
-static void add_chore(struct tn_driver *driver, struct tn_driver_seat *seat)
-{
-    if (seat->chore)
-        return;
-    seat->chore = true;
-    seat->chore_next = driver->chores;
-    driver->chores = seat;
-}
-
-int tn_driver_add(struct tn_driver *driver, struct tn_driver_seat *seat,
-                  const struct tn_claim_config *config)
-{
-    if (driver->closing)
-        return TENURE_E_CLOSED;
-    if (driver->candidate.seat_count >= driver->bucket_count)
-        grow(driver);
-    seat->number = ++driver->seat_numbers;
-    seat->leader = NULL;
-    seat->leader_len = 0;
-    seat->reqs = NULL;
-    seat->chore = seat->watched = seat->leaving = seat->left = false;
-    struct tn_driver_seat **place = bucket(driver, seat->name);
-    seat->bucket_next = *place;
-    *place = seat;
-    tn_candidate_add(&driver->candidate, &seat->seat, config);
-    add_chore(driver, seat);
-    return 0;
-}
-
-static void forget_reqs(struct tn_driver_seat *seat)
-{
-    while (seat->reqs != NULL) {
-        struct tn_driver_req *req = seat->reqs;
-        seat->reqs = req->seat_next;
-        req->seat = NULL;
-    }
-}
-
-/* Out of the candidate; the loop's thread disposes of it. */
-static void remove_seat(struct tn_driver *driver, struct tn_driver_seat *seat)
-{
-    struct tn_driver_seat **place = bucket(driver, seat->name);
-
-    TN_ASSERT(!seat->left);
-    while (*place != seat)
-        place = &(*place)->bucket_next;
-    *place = seat->bucket_next;
-    forget_reqs(seat);
-    tn_candidate_remove(&driver->candidate, &seat->seat);
-    if (seat->leaving)
-        driver->leaving--;
-    seat->left = true;
-    add_chore(driver, seat);
-}
-
-static void remove_if_idle(struct tn_driver *driver, struct tn_driver_seat *seat)
-{
-    const struct tn_claim *claim = &seat->seat.claim;
-
-    if (seat->leaving && !seat->left && claim->state == TN_CLAIM_WATCHING && !claim->queued)
-        remove_seat(driver, seat);
-}
-
-static struct tn_driver_seat *driver_seat(struct tn_seat *seat)
-{
-    return (struct tn_driver_seat *)(void *)seat;
-}
-
-/* After a step that may have made any of them idle. */
-static void sweep_leaving(struct tn_driver *driver)
-{
-    struct tn_seat *next;
-
-    if (driver->leaving == 0)
-        return;
-    for (struct tn_seat *seat = driver->candidate.seats; seat != NULL; seat = next) {
-        next = seat->next;
-        remove_if_idle(driver, driver_seat(seat));
-    }
-}
-
-void tn_driver_leave(struct tn_driver *driver, struct tn_driver_seat *seat)
-{
-    TN_ASSERT(!seat->leaving);
-    seat->leaving = true;
-    driver->leaving++;
-    tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, TN_CLAIM_EV_RESIGN);
-    tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, TN_CLAIM_EV_DRAINED);
-    remove_if_idle(driver, seat);
-}
-
 /* --- Requests --------------------------------------------------------------------------------- */
 
 static void done(struct tn_store_req *store_req);
@@ -280,14 +127,14 @@ static void fill_op(struct tn_driver *driver, struct tn_driver_req *req)
         .ttl = request->kind == TN_OP_OPEN ? request->ttl : 0,
     };
     if (req->seat != NULL)
-        req->req.op.term = term_secret(driver, req->seat, request->gen);
+        req->req.op.term = tn_driver_term_secret(driver, req->seat, request->gen);
     req->req.done = done;
 }
 
 static void send_request(void *arg, const struct tn_request *request)
 {
     struct tn_driver *driver = arg;
-    struct tn_driver_seat *seat = request->seat != NULL ? driver_seat(request->seat) : NULL;
+    struct tn_driver_seat *seat = request->seat != NULL ? tn_driver_seat_of(request->seat) : NULL;
     const char *name = seat != NULL ? seat->name : "";
 
     if (request->kind == TN_OP_RAISE) {
@@ -298,9 +145,13 @@ static void send_request(void *arg, const struct tn_request *request)
         driver->last_word = *request;
         driver->say_again_at = TN_NEVER;
     }
+    if (request->kind == TN_OP_OPEN && driver->ledger != NULL)
+        tn_ledger_life(driver->ledger, request->life);
+    if (request->kind == TN_OP_ACQUIRE)
+        tn_driver_note_in_ledger(driver, seat, request->gen, 0);
     struct tn_driver_req *req = calloc(1, sizeof *req + strlen(name) + 1);
     if (req == NULL && request->kind == TN_OP_CLOSE)
-        driver->say_again_at = now(driver) + SAY_AGAIN;
+        driver->say_again_at = tn_driver_now(driver) + SAY_AGAIN;
     if (req == NULL)
         return; /* Lost, as a message may be: it is repeated in time. */
     memcpy(req->name, name, strlen(name));
@@ -319,47 +170,19 @@ static void send_request(void *arg, const struct tn_request *request)
     driver->outbox_end = &req->next;
 }
 
-/* What the store says, in the candidate's words; @seat NULL: nobody's record. */
-static struct tn_record read_record(const struct tn_driver *driver,
-                                    const struct tn_driver_seat *seat,
-                                    const struct tn_store_record *record)
-{
-    uint64_t gen = record->held && seat != NULL ? find_gen(driver, seat, &record->term) : 0;
-    return (struct tn_record) { .held = record->held,
-                                .mine = gen != 0,
-                                .gen = gen,
-                                .token = record->token,
-                                .beat = record->beat,
-                                .ttl = record->ttl };
-}
-
-/* Whose label it is, before the candidate decides whether it is news. */
-static void note_leader(struct tn_driver_seat *seat, const struct tn_store_record *record)
-{
-    const struct tn_claim *claim = &seat->seat.claim;
-    uint32_t len = record->held ? record->label_len : 0;
-
-    if (claim->informed && record->token < claim->leader_token)
-        return; /* Late word of an earlier leader. */
-    if (len == seat->leader_len && (len == 0 || memcmp(seat->leader, record->label, len) == 0))
-        return;
-    free(seat->leader);
-    seat->leader = len > 0 ? malloc(len) : NULL;
-    seat->leader_len = seat->leader != NULL ? len : 0;
-    if (seat->leader != NULL)
-        memcpy(seat->leader, record->label, len);
-}
-
 /* Who has a session to lose wants to know whether it can be renewed: a store that can only be read
  * is not well. */
 static void note_health(struct tn_driver *driver, const struct tn_store_req *req)
 {
     if (req->status == 0 && req->op.kind == TN_OP_READ && driver->candidate.life != 0)
         return;
-    /* That the session lives does not mean that the name may be had. */
-    if (driver->error == TENURE_E_DENIED && req->status == 0 && req->op.kind == TN_OP_RENEW)
+    /* That the session lives does not mean that the name may be had, or even asked for. */
+    bool kept = driver->error == TENURE_E_DENIED ||
+                (driver->error != 0 && driver->error_of == TN_OP_ACQUIRE);
+    if (kept && req->status == 0 && req->op.kind == TN_OP_RENEW)
         return;
     driver->error = req->status;
+    driver->error_of = req->op.kind;
     driver->answered = driver->answered || req->status == 0;
     if (req->status != 0) {
         struct tn_text text;
@@ -395,10 +218,10 @@ static void hear(struct tn_driver *driver, struct tn_driver_req *req)
     if (req->seat == NULL && req->request.seat != NULL)
         return; /* The seat has left. */
     if (req->seat != NULL && from->status == 0) {
-        response.record = read_record(driver, req->seat, &from->record);
-        note_leader(req->seat, &from->record);
+        response.record = tn_driver_read_record(driver, req->seat, &from->record);
+        tn_driver_note_leader(req->seat, &from->record);
     }
-    tn_candidate_answer(&driver->candidate, now(driver), &req->request, &response);
+    tn_candidate_answer(&driver->candidate, tn_driver_now(driver), &req->request, &response);
 }
 
 static void unlink_req(struct tn_driver_req *req)
@@ -423,82 +246,57 @@ static void done(struct tn_store_req *store_req)
         if (store_req->status == 0)
             driver->close_by = 0;
         else
-            driver->say_again_at = now(driver) + SAY_AGAIN;
+            driver->say_again_at = tn_driver_now(driver) + SAY_AGAIN;
     }
     if (store_req->status != TENURE_E_CLOSED) {
         note_health(driver, store_req);
         note_warning(driver);
         hear(driver, req);
         if (req->seat != NULL)
-            remove_if_idle(driver, req->seat);
+            tn_driver_remove_if_idle(driver, req->seat);
         if (req->request.seat == NULL)
-            sweep_leaving(driver);
+            tn_driver_sweep_leaving(driver);
     }
     free(req);
     tn_driver_unlock(driver);
 }
 
-/* --- News ------------------------------------------------------------------------------------- */
-
-static void hear_granted(void *arg, const char *name, const struct tn_secret *hash, uint64_t token)
-{
-    struct tn_driver *driver = arg;
-
-    tn_driver_lock(driver);
-    for (struct tn_driver_seat *seat = *bucket(driver, name); seat != NULL;
-         seat = seat->bucket_next) {
-        uint64_t gen = strcmp(seat->name, name) == 0 ? find_gen(driver, seat, hash) : 0;
-        if (gen == 0)
-            continue;
-        tn_candidate_granted(&driver->candidate, now(driver), &seat->seat, driver->candidate.life,
-                             gen, token);
-        break;
-    }
-    tn_driver_unlock(driver);
-}
-
-static void hear_changed(void *arg, const char *name, const struct tn_store_record *record)
-{
-    struct tn_driver *driver = arg;
-
-    tn_driver_lock(driver);
-    for (struct tn_driver_seat *seat = *bucket(driver, name); seat != NULL;
-         seat = seat->bucket_next) {
-        if (strcmp(seat->name, name) != 0)
-            continue;
-        struct tn_record heard = read_record(driver, seat, record);
-        note_leader(seat, record);
-        tn_candidate_changed(&driver->candidate, now(driver), &seat->seat, &heard);
-    }
-    tn_driver_unlock(driver);
-}
-
-static void hear_revoked(void *arg, const char *name, uint64_t token)
-{
-    struct tn_driver *driver = arg;
-
-    tn_driver_lock(driver);
-    for (struct tn_driver_seat *seat = *bucket(driver, name); seat != NULL;
-         seat = seat->bucket_next)
-        if (strcmp(seat->name, name) == 0)
-            tn_candidate_revoked(&driver->candidate, now(driver), &seat->seat,
-                                 driver->candidate.life, token);
-    tn_driver_unlock(driver);
-}
-
-const struct tn_store_host tn_driver_store_host = { hear_granted, hear_changed, hear_revoked };
-
 /* --- The loop --------------------------------------------------------------------------------- */
 
-static void do_chore(struct tn_driver *driver, struct tn_driver_seat *seat, bool left)
+/* Who campaigns wants to know what operators ask of it. */
+static void watch_notes(struct tn_driver *driver, struct tn_driver_seat *seat)
 {
+    struct tn_store *store = driver->store;
+    char name[TN_NAME_MAX + 1];
+
+    if (store == NULL || tn_name_is_reserved(seat->name))
+        return;
+    if (!seat->note_watched && tn_note_name_ask(seat->name, name))
+        seat->note_watched = store->ops->watch(store, name, true) == 0;
+    if (driver->drains_watched)
+        return;
+    driver->drains_watched = true;
+    for (int slot = TN_NOTE_OF_ID; slot < TN_NOTE_SLOTS; slot++)
+        if (driver->drain_notes[slot][0] != '\0')
+            (void)store->ops->watch(store, driver->drain_notes[slot], true);
+}
+
+static void do_chore(struct tn_driver *driver, struct tn_driver_seat *seat, bool left,
+                     bool campaigns)
+{
+    char note[TN_NAME_MAX + 1];
+
     /* Without memory to watch, a change is heard of later: by the poll. */
     if (!left && !seat->watched && driver->store != NULL)
         seat->watched = driver->store->ops->watch(driver->store, seat->name, true) == 0;
+    if (!left && campaigns)
+        watch_notes(driver, seat);
     if (!left)
         return;
     if (seat->watched && driver->store != NULL)
         (void)driver->store->ops->watch(driver->store, seat->name, false);
+    if (seat->note_watched && driver->store != NULL && tn_note_name_ask(seat->name, note))
+        (void)driver->store->ops->watch(driver->store, note, false);
     free(seat->leader);
     seat->leader = NULL;
     tn_driver_lock(driver);
@@ -512,6 +310,7 @@ static void do_chores(struct tn_driver *driver)
         tn_driver_lock(driver);
         struct tn_driver_seat *seat = driver->chores;
         bool left = seat != NULL && seat->left;
+        bool campaigns = seat != NULL && seat->seat.claim.campaigning;
         if (seat != NULL) {
             driver->chores = seat->chore_next;
             seat->chore = false;
@@ -519,7 +318,7 @@ static void do_chores(struct tn_driver *driver)
         tn_driver_unlock(driver);
         if (seat == NULL)
             return;
-        do_chore(driver, seat, left);
+        do_chore(driver, seat, left, campaigns);
     }
 }
 
@@ -564,11 +363,11 @@ static void finish(struct tn_driver *driver)
     struct tn_driver_req *unsent;
 
     tn_driver_lock(driver);
-    bool over = driver->closing && !driver->closed && now(driver) >= driver->close_by;
+    bool over = driver->closing && !driver->closed && tn_driver_now(driver) >= driver->close_by;
     if (over) {
         driver->closed = true;
         while (driver->candidate.seats != NULL)
-            remove_seat(driver, driver_seat(driver->candidate.seats));
+            tn_driver_remove_seat(driver, tn_driver_seat_of(driver->candidate.seats));
     }
     unsent = over ? take_outbox(driver) : NULL;
     tn_driver_unlock(driver);
@@ -615,7 +414,7 @@ static void hear_timer(uv_poll_t *poll, int status, int events)
     tn_driver_lock(driver);
     driver->timer_at = 0;
     tn_driver_tick(driver);
-    if (driver->closing && now(driver) >= driver->say_again_at)
+    if (driver->closing && tn_driver_now(driver) >= driver->say_again_at)
         send_request(driver, &driver->last_word);
     tn_driver_unlock(driver);
     work(driver);
@@ -626,7 +425,12 @@ static void hear_timer(uv_poll_t *poll, int status, int events)
 static void tell(void *arg, struct tn_seat *seat, const struct tn_claim_action *action)
 {
     struct tn_driver *driver = arg;
-    driver->host->tell(driver->arg, driver_seat(seat), action);
+
+    if (action->kind == TN_CLAIM_DO_WON && driver->error_of == TN_OP_ACQUIRE)
+        driver->error = 0; /* Its answer was lost, and word of the grant came all the same. */
+    if (action->kind == TN_CLAIM_DO_WON)
+        tn_driver_note_in_ledger(driver, tn_driver_seat_of(seat), seat->claim.gen, action->token);
+    driver->host->tell(driver->arg, tn_driver_seat_of(seat), action);
 }
 
 static void tell_session(void *arg, const struct tn_session_action *action)
@@ -687,12 +491,35 @@ int tn_driver_init(struct tn_driver *driver, uv_loop_t *loop, const struct tn_pl
     return rc != 0 ? rc : TENURE_E_NOMEM;
 }
 
+/* Where the store tells, others hear of a note and of a vacancy at once; elsewhere by their next
+ * poll. */
+static struct tn_note_times note_times(const struct tn_plan *plan, unsigned caps)
+{
+    bool tells = (caps & TN_STORE_TELLS) != 0;
+
+    return (struct tn_note_times) { .settle = tells ? NOTE_SETTLE : plan->poll_every,
+                                    .back =
+                                        2 * (tells ? plan->attempt_timeout : plan->poll_every) };
+}
+
+static void name_drain_notes(struct tn_driver *driver)
+{
+    char host[256] = "";
+
+    if (!tn_note_name_id(driver->label, driver->drain_notes[TN_NOTE_OF_ID]))
+        driver->drain_notes[TN_NOTE_OF_ID][0] = '\0';
+    if (gethostname(host, sizeof host - 1) != 0 ||
+        !tn_note_name_host(host, driver->drain_notes[TN_NOTE_OF_HOST]))
+        driver->drain_notes[TN_NOTE_OF_HOST][0] = '\0';
+}
+
 void tn_driver_start(struct tn_driver *driver, struct tn_store *store)
 {
     unsigned caps = store->ops->caps;
     uint64_t seed;
 
     driver->store = store;
+    name_drain_notes(driver);
     driver->plan.slack = store->ops->slack;
     driver->config = (struct tn_claim_config) {
         .attempt_timeout = driver->plan.attempt_timeout,
@@ -701,6 +528,7 @@ void tn_driver_start(struct tn_driver *driver, struct tn_store *store)
         .queue_poll = caps & TN_STORE_TELLS ? QUEUE_POLL : 0,
         .drain_timeout = driver->plan.grace,
         .raise_timeout = driver->plan.fence_raise,
+        .notes = note_times(&driver->plan, caps),
         .jitter_ppm = driver->plan.jitter_ppm,
         .observed = (caps & TN_STORE_OBSERVED) != 0,
     };
@@ -732,27 +560,36 @@ void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
 {
     /* Who only observes needs no session. */
     if (wish == TN_CLAIM_EV_CAMPAIGN && driver->candidate.life == 0)
-        tn_candidate_open(&driver->candidate, now(driver));
+        tn_candidate_open(&driver->candidate, tn_driver_now(driver));
+    if (wish == TN_CLAIM_EV_CAMPAIGN && !seat->note_watched && !seat->left)
+        tn_driver_add_chore(driver, seat);
     if (!seat->left)
-        tn_candidate_wish(&driver->candidate, now(driver), &seat->seat, wish);
+        tn_candidate_wish(&driver->candidate, tn_driver_now(driver), &seat->seat, wish);
+}
+
+void tn_driver_look(struct tn_driver *driver, struct tn_driver_seat *seat)
+{
+    if (!seat->left)
+        tn_candidate_noted(&driver->candidate, tn_driver_now(driver), &seat->seat, TN_NOTE_OF_NAME,
+                           NULL);
 }
 
 void tn_driver_raised(struct tn_driver *driver, const struct tn_request *request, int status,
                       uint64_t token)
 {
-    tn_candidate_raised(&driver->candidate, now(driver), request, status, token);
+    tn_candidate_raised(&driver->candidate, tn_driver_now(driver), request, status, token);
 }
 
 void tn_driver_tick(struct tn_driver *driver)
 {
-    tn_candidate_tick(&driver->candidate, now(driver));
-    sweep_leaving(driver);
+    tn_candidate_tick(&driver->candidate, tn_driver_now(driver));
+    tn_driver_sweep_leaving(driver);
 }
 
 void tn_driver_expire(struct tn_driver *driver)
 {
-    tn_candidate_expire(&driver->candidate, now(driver));
-    sweep_leaving(driver);
+    tn_candidate_expire(&driver->candidate, tn_driver_now(driver));
+    tn_driver_sweep_leaving(driver);
 }
 
 void tn_driver_close(struct tn_driver *driver, tenure_ns by)
@@ -761,7 +598,7 @@ void tn_driver_close(struct tn_driver *driver, tenure_ns by)
     driver->close_by = by;
     driver->close_status = TENURE_E_TIMEOUT;
     bool gone = driver->candidate.life == 0;
-    tn_candidate_close(&driver->candidate, now(driver));
+    tn_candidate_close(&driver->candidate, tn_driver_now(driver));
     gone = gone || driver->candidate.session.state == TN_SESSION_LOST;
     if (gone) { /* There is nothing left to close. */
         driver->close_status = 0;

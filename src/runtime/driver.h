@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "core/candidate.h"
+#include "runtime/ledger.h"
 #include "runtime/store.h"
 
 struct tn_driver;
@@ -27,10 +28,13 @@ struct tn_driver_seat {
     uint64_t number;  /* Keeps the secrets of two seats apart. */
     char *leader;     /* The label of the leader told last, or NULL. */
     uint32_t leader_len;
+    uint32_t place;                     /* In the ledger; 0: it is not there. */
+    uint64_t noted;                     /* The generation that is there. */
     struct tn_driver_req *reqs;         /* On their way. */
     struct tn_driver_seat *bucket_next; /* By name. */
     struct tn_driver_seat *chore_next;  /* Waits for the loop's thread. */
     bool chore, watched, leaving, left;
+    bool note_watched; /* So is the name of notes about it. */
 };
 
 struct tn_driver_host {
@@ -59,8 +63,12 @@ struct tn_driver {
     struct tn_store *store;
     const struct tn_driver_host *host;
     void *arg;
-    struct tn_secret secret; /* Every secret of this process is a hash of this one. */
+    struct tn_secret secret;  /* Every secret of this process is a hash of this one. */
+    struct tn_ledger *ledger; /* Keeps them for the next process; NULL: nobody does. */
     char label[TN_LABEL_MAX + 1];
+    char drain_notes[TN_NOTE_SLOTS][TN_NAME_MAX + 1]; /* Names of notes about this process; empty:
+                                                         there can be none. */
+    bool drains_watched;
     uint64_t seat_numbers;
     struct tn_driver_seat **buckets; /* By name; a power of two. */
     uint32_t bucket_count;
@@ -72,8 +80,9 @@ struct tn_driver {
     int close_status;
     struct tn_request last_word; /* CLOSE; said again when the store did not take it. */
     tenure_ns say_again_at;
-    bool answered; /* The store ever did. */
-    int error;     /* Of the last operation; 0: it was answered. */
+    bool answered;            /* The store ever did. */
+    int error;                /* Of the last operation; 0: it was answered. */
+    enum tn_op_kind error_of; /* What that was. */
     char error_text[TN_ERROR_TEXT];
     char warning[TN_ERROR_TEXT]; /* Of the store; empty: none. */
 };
@@ -103,15 +112,26 @@ void tn_driver_unlock(struct tn_driver *driver);
 
 /* --- With the lock held --- */
 
-/* Take a seat for @seat->name; @config NULL: the driver's own. TENURE_E_NOMEM. */
+/* Take a seat for @seat->name; @config NULL: the driver's own. TENURE_E_CLOSED: it is closing. */
 TENURE_MUST_USE int tn_driver_add(struct tn_driver *driver, struct tn_driver_seat *seat,
                                   const struct tn_claim_config *config);
+
+/* From now on the secrets are those of @ledger, which stays the caller's; and so is the session, if
+ * it was resumed. Before the first seat is taken and the session opens. */
+void tn_driver_keep(struct tn_driver *driver, struct tn_ledger *ledger);
+
+/* Go on with what the ledger had in @place: its entry is @past. @token as in tn_claim_resume. After
+ * tn_driver_add, before anything is wished. */
+void tn_driver_resume(struct tn_driver_seat *seat, const struct tn_ledger_entry *past,
+                      uint32_t place, uint64_t token);
 
 /* The work has stopped: give back what it has, then dispose of the seat. */
 void tn_driver_leave(struct tn_driver *driver, struct tn_driver_seat *seat);
 
 void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
                     enum tn_claim_event_kind wish);
+/* What its claim's rank knows has changed (core/rank.h). */
+void tn_driver_look(struct tn_driver *driver, struct tn_driver_seat *seat);
 void tn_driver_raised(struct tn_driver *driver, const struct tn_request *request, int status,
                       uint64_t token);
 void tn_driver_tick(struct tn_driver *driver);

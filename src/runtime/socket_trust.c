@@ -19,7 +19,7 @@
 
 enum { LINKS_MAX = 40 }; /* As the kernel. */
 
-struct walk {
+struct trust_walk {
     uid_t server;
     bool service;
     unsigned links;
@@ -30,14 +30,14 @@ struct walk {
     struct tn_text *reterr;
 };
 
-static int refuse(struct walk *walk, const char *place, const char *why)
+static int refuse(struct trust_walk *walk, const char *place, const char *why)
 {
     tn_text_escape(walk->reterr, place, strlen(place));
     tn_text_addf(walk->reterr, " %s", why);
     return TENURE_E_DENIED;
 }
 
-static int refuse_owner(struct walk *walk, const char *place, uid_t owner)
+static int refuse_owner(struct trust_walk *walk, const char *place, uid_t owner)
 {
     char why[100];
 
@@ -52,17 +52,32 @@ static bool is_ours(uid_t uid)
 }
 
 /* Who beside the service and those we trust may write to the last directory. */
-static mode_t writers_of(const struct walk *walk)
+static mode_t writers_of(const struct trust_walk *walk)
 {
     return walk->folder.st_uid == walk->server ? S_IWOTH : S_IWOTH | S_IWGRP;
 }
 
-/* A directory, a link or the socket at @place; @walk->folder is where it lies. */
-static int check_owner(struct walk *walk, const char *place)
+/* Root made the directory of the socket, and says by its group who may put one there. */
+static bool is_roots(const struct trust_walk *walk)
+{
+    return walk->folder.st_uid == 0 && (walk->folder.st_mode & S_IWOTH) == 0;
+}
+
+/* The socket of a server that root has placed: the server's own, or systemd's gift to it. */
+static bool is_placed(const struct trust_walk *walk)
 {
     uid_t owner = walk->entry.st_uid;
 
-    if (is_ours(owner))
+    return !walk->service && S_ISSOCK(walk->entry.st_mode) && is_roots(walk) &&
+           tn_uid_is_certain(owner) && (owner == walk->server || walk->server == 0);
+}
+
+/* A directory, a link or the socket at @place; @walk->folder is where it lies. */
+static int check_owner(struct trust_walk *walk, const char *place)
+{
+    uid_t owner = walk->entry.st_uid;
+
+    if (is_ours(owner) || is_placed(walk))
         return 0;
     /* The service's own, unless it is where another user could have made it, such as in /tmp. */
     if (walk->service && owner == walk->server && tn_uid_is_certain(owner) &&
@@ -71,7 +86,7 @@ static int check_owner(struct walk *walk, const char *place)
     return refuse_owner(walk, place, owner);
 }
 
-static int enter(struct walk *walk, const char *place)
+static int enter(struct trust_walk *walk, const char *place)
 {
     if ((walk->entry.st_mode & S_IWOTH) != 0 && (walk->entry.st_mode & S_ISVTX) == 0)
         return refuse(walk, place, "can be written by every user, who could forge the server");
@@ -82,7 +97,7 @@ static int enter(struct walk *walk, const char *place)
 }
 
 /* What the link at @place says comes before the rest. */
-static int follow(struct walk *walk, const char *place)
+static int follow(struct trust_walk *walk, const char *place)
 {
     char target[PATH_MAX], joined[2 * PATH_MAX];
     ssize_t len = readlink(place, target, sizeof target - 1);
@@ -101,7 +116,7 @@ static int follow(struct walk *walk, const char *place)
 }
 
 /* Take the next name off the rest; false: there is none. */
-static bool next_place(struct walk *walk, char place[PATH_MAX + NAME_MAX])
+static bool next_place(struct trust_walk *walk, char place[PATH_MAX + NAME_MAX])
 {
     size_t start = strspn(walk->rest, "/");
     size_t len = strcspn(walk->rest + start, "/");
@@ -115,7 +130,7 @@ static bool next_place(struct walk *walk, char place[PATH_MAX + NAME_MAX])
     return true;
 }
 
-static int walk_path(struct walk *walk)
+static int walk_path(struct trust_walk *walk)
 {
     char place[PATH_MAX + NAME_MAX];
 
@@ -142,10 +157,15 @@ static int walk_path(struct walk *walk)
 }
 
 /* A server of another user: only where nobody but it and those we trust can make a socket. */
-static int check_service(struct walk *walk, const char *path)
+static int check_service(struct trust_walk *walk, const char *path)
 {
-    if (is_ours(walk->server))
+    if (is_ours(walk->server) || is_placed(walk))
         return 0;
+    if (!walk->service) {
+        tn_text_addf(walk->reterr, "the server runs as another user (uid %u)",
+                     (unsigned)walk->server);
+        return TENURE_E_DENIED;
+    }
     if (walk->entry.st_uid != walk->server || (walk->folder.st_mode & writers_of(walk)) != 0)
         return refuse_owner(walk, path, walk->server);
     return 0;
@@ -153,7 +173,7 @@ static int check_service(struct walk *walk, const char *path)
 
 int tn_socket_trust(int fd, const char *path, enum tn_socket_trust trust, struct tn_text *reterr)
 {
-    struct walk walk = { .service = trust == TN_TRUST_SERVICE, .reterr = reterr };
+    struct trust_walk walk = { .service = trust == TN_TRUST_SERVICE, .reterr = reterr };
     struct ucred server;
     socklen_t len = sizeof server;
 
@@ -162,10 +182,6 @@ int tn_socket_trust(int fd, const char *path, enum tn_socket_trust trust, struct
         return TENURE_E_DENIED;
     }
     walk.server = server.uid;
-    if (!walk.service && !is_ours(server.uid)) {
-        tn_text_addf(reterr, "the server runs as another user (uid %u)", (unsigned)server.uid);
-        return TENURE_E_DENIED;
-    }
     (void)snprintf(walk.done, sizeof walk.done, "%s", path[0] == '/' ? "/" : ".");
     (void)snprintf(walk.rest, sizeof walk.rest, "%s", path);
     int rc = walk_path(&walk);

@@ -13,7 +13,9 @@
 #include "tenure/error.h"
 
 enum tn_socket_trust {
-    TN_TRUST_OWN, /* The server runs as the client's user or as root: tenured. */
+    /* The server runs as the client's user or as root; or as a user whom root has let put its
+     * socket into a directory of root's: tenured. Nobody whom root did not let can forge it. */
+    TN_TRUST_OWN,
     /* Or as a user of its own, as a Redis does, to whom the socket belongs, in a directory where
      * only that user, root and the client's user can make one. */
     TN_TRUST_SERVICE,

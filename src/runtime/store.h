@@ -53,6 +53,10 @@ enum tn_store_caps {
     TN_STORE_LOCAL = 1 << 5,    /* Lives in this process: no other sees what is in it. */
     TN_STORE_LINGERS = 1 << 6,  /* A silent session stays until it is in somebody's way. */
     TN_STORE_PER_NAME = 1 << 7, /* Each name has a counter of its own for its tokens. */
+    TN_STORE_NAMED = 1 << 8,    /* A session of another process is found by what it holds: RENEW
+                                   then has the name, the term and the token, too. */
+    TN_STORE_RAISES = 1 << 9,   /* RAISE: an operator can raise the counter of the tokens. */
+    TN_STORE_UNORDERED = 1 << 10, /* QUEUES, but the order is not strict: servers vote. */
 };
 
 /* A name as others may know it. */
@@ -70,7 +74,7 @@ struct tn_store_record {
 
 struct tn_store_req {
     /* Set by the caller, and left alone until done. The name and the label are borrowed. */
-    struct tn_op op; /* OPEN, RENEW, CLOSE, ACQUIRE, RELEASE, READ, REVOKE. */
+    struct tn_op op; /* OPEN, RENEW, CLOSE, ACQUIRE, RELEASE, READ, REVOKE; RAISE with a name. */
     void (*done)(struct tn_store_req *req);
     /* Set by the store before done(). */
     int status; /* 0: answered. Otherwise a TENURE_E_ code, and tenure_error_unknown tells whether
@@ -89,10 +93,13 @@ struct tn_store_req {
     bool hashed;
 };
 
-/* One line of a listing. */
+/* One line of a listing: the record, and what only some stores can tell, for people. */
 struct tn_store_lease {
     char name[TN_NAME_MAX + 1];
     struct tn_store_record record;
+    int64_t since; /* Wall clock, in ms since 1970: the term began; 0: the store does not tell. */
+    uint32_t waiting; /* Candidates in line, */
+    bool counted;     /* if the store tells. */
 };
 
 /* How the answer comes to what is asked beside the operations; once, and never inside the call. */
@@ -100,6 +107,8 @@ typedef void tn_store_listed(void *arg, int status, struct tn_store_lease *lease
                              const char *error);
 typedef void tn_store_clocked(void *arg, int status, tenure_ns clock, const char *error);
 typedef void tn_store_done(void *arg, int status, const char *error);
+/* @json is good during the call. */
+typedef void tn_store_told(void *arg, int status, const char *json, size_t len, const char *error);
 
 /* Who drives the store. Called on the loop's thread, never from within submit, watch or open. */
 struct tn_store_host {
@@ -179,8 +188,23 @@ struct tn_store_ops {
      * data back, or ": how the counter is raised to at least a token, which stands for each '%'
      * and, in twenty digits, for each '#'. */
     const char *restored;
+    /* The terms of @name on record, as terms.h writes them. NULL: the store keeps no history. */
+    void (*history)(struct tn_store *store, const char *name, tn_store_told *done, void *arg);
     /* The least rights that a user of the server needs, as the server's tools take them: lines. */
     const char *rights;
+    /* A silent session may live this many TTLs longer than its own, and its names may then be kept
+     * from others for another TTL, but at most @delay_most: as in struct tn_plan. */
+    uint32_t slop_ttls;
+    tenure_ns delay_most;
+    /* A candidate that waits reads each name this often, or up to twice as often; 0: it is told. A
+     * URL may say otherwise. */
+    tenure_ns poll_every;
+    /* The line of @name alone, with all that a list tells, and perhaps names that begin like it;
+     * without its line nothing is on record. NULL: a list tells no more than READ. */
+    void (*look)(struct tn_store *store, const char *name, tn_store_listed *done, void *arg);
+    /* Listings and news do not tell the holder's TTL; READ tells what is left of it, in steps of
+     * this. 0: listings tell it. */
+    tenure_ns life_step;
 
     /* Stores on the frame (store_frame.h) have its functions above, and these for it to call, from
      * the loop. Those in other threads are locked out by tn_store.guard. */
@@ -198,6 +222,12 @@ struct tn_store_ops {
     void (*free)(struct tn_store *store);
 };
 
+/* Whether candidates are served strictly in the order in which they came: priorities rest on it. */
+static inline bool tn_store_keeps_line(const struct tn_store_ops *ops)
+{
+    return (ops->caps & (TN_STORE_QUEUES | TN_STORE_UNORDERED)) == TN_STORE_QUEUES;
+}
+
 /* In the order of their coming; zeroed, it is empty. */
 struct tn_req_list {
     struct tn_store_req *first, *last;
@@ -214,7 +244,7 @@ struct tn_store {
     /* The frame's own. */
     uv_idle_t turn;
     bool has_turn, shut;
-    struct tn_req_list refused;     /* Their done() comes with the next turn. */
+    struct tn_req_list answered;    /* Their done() comes with the next turn. */
     struct tn_store_query *late;    /* The same. */
     struct tn_store_name *retold;   /* Known already, and watched once more. */
     struct tn_dict names, sessions; /* Of this store. */

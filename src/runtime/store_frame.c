@@ -70,10 +70,10 @@ static void store_free(struct tn_store *store)
         closed(arg);
 }
 
-/* What was refused as it came. */
-static void refuse_late(struct tn_store *store)
+/* What has its answer, or was refused as it came. */
+static void answer_late(struct tn_store *store)
 {
-    tn_req_finish_all(&store->refused);
+    tn_req_finish_all(&store->answered);
     while (store->late != NULL) {
         struct tn_store_query *query = store->late;
         store->late = query->next;
@@ -88,7 +88,7 @@ static void handle_closed(uv_handle_t *handle)
     TN_ASSERT(store->open_handles > 0);
     if (--store->open_handles > 0)
         return;
-    refuse_late(store);
+    answer_late(store);
     store_free(store);
 }
 
@@ -119,11 +119,6 @@ void tn_store_close(struct tn_store *store, void (*closed)(void *arg), void *arg
     store->closed_arg = arg;
     if (store->ops->shut != NULL)
         tn_store_kick(store);
-}
-
-void tn_store_gone(struct tn_store *store)
-{
-    tn_store_end(store);
 }
 
 void tn_store_add_handle(struct tn_store *store, void *handle)
@@ -216,7 +211,7 @@ void tn_req_hash(struct tn_store_req *req)
     if (req->hashed)
         return;
     tn_secret_hash(&req->op.session, 's', &req->session_hash);
-    if (tn_op_is_named(&req->op))
+    if (req->op.name_len > 0)
         tn_secret_hash(&req->op.term, 't', &req->term_hash);
     req->hashed = true;
 }
@@ -236,17 +231,33 @@ void tn_req_finish(struct tn_store_req *req, int status, const char *why)
     req->done(req);
 }
 
+void tn_req_expire(struct tn_req_list *list, tenure_ns by, int status, const char *why)
+{
+    struct tn_req_list all = *list, over = { 0 };
+
+    *list = (struct tn_req_list) { 0 };
+    for (struct tn_store_req *req; (req = tn_req_take(&all)) != NULL;)
+        tn_req_add(req->give_up_at <= by ? &over : list, req);
+    for (struct tn_store_req *req; (req = tn_req_take(&over)) != NULL;)
+        tn_req_finish(req, status, why);
+}
+
 void tn_req_finish_all(struct tn_req_list *list)
 {
     for (struct tn_store_req *req = tn_req_take(list); req != NULL; req = tn_req_take(list))
         req->done(req);
 }
 
+void tn_req_answer(struct tn_store *store, struct tn_store_req *req)
+{
+    tn_req_add(&store->answered, req);
+    tn_store_kick(store);
+}
+
 void tn_req_refuse(struct tn_store *store, struct tn_store_req *req, int status, const char *why)
 {
     tn_req_fail(req, status, why);
-    tn_req_add(&store->refused, req);
-    tn_store_kick(store);
+    tn_req_answer(store, req);
 }
 
 int tn_store_check_ttl(const struct tn_store_ops *ops, tenure_ns ttl, struct tn_text *reterr)
@@ -264,7 +275,9 @@ int tn_store_check_ttl(const struct tn_store_ops *ops, tenure_ns ttl, struct tn_
 void tn_store_submit(struct tn_store *store, struct tn_store_req *req)
 {
     const struct tn_op *op = &req->op;
-    const char *fault = op->kind > TN_OP_REVOKE ? "no such operation" : NULL;
+    bool known = op->kind <= TN_OP_REVOKE ||
+                 (op->kind == TN_OP_RAISE && (store->ops->caps & TN_STORE_RAISES) != 0);
+    const char *fault = known ? NULL : "no such operation";
     char why[TN_ERROR_TEXT];
     struct tn_text text;
 
@@ -452,8 +465,7 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on)
     name->watchers += on ? 1U : -1U;
     tables_unlock(store);
     if (name->watchers == (on ? 1 : 0)) {
-        free(name->told);
-        name->told = NULL;
+        tn_store_forget_told(name);
         rc = store->ops->watched(store, name, on);
     } else if (on && name->told != NULL) {
         tell_again(store, name);
@@ -518,6 +530,12 @@ void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
     tn_store_name_drop(store, name);
 }
 
+void tn_store_forget_told(struct tn_store_name *name)
+{
+    free(name->told);
+    name->told = NULL;
+}
+
 void tn_store_granted(struct tn_store *store, const char *name, const struct tn_secret *term_hash,
                       uint64_t token)
 {
@@ -537,7 +555,6 @@ static void take_turn(uv_idle_t *turn)
     struct tn_store *store = turn->data;
 
     (void)uv_idle_stop(turn);
-    refuse_late(store);
     tell_retold(store);
     if (!store->closing && store->ops->turn != NULL) {
         store->ops->turn(store);
@@ -545,155 +562,5 @@ static void take_turn(uv_idle_t *turn)
         store->shut = true;
         store->ops->shut(store);
     }
-}
-
-/* --- Beside them ---------------------------------------------------------------------------- */
-
-static struct tn_store_query *query_new(const struct tn_store_query *query, const char *prefix)
-{
-    struct tn_store_query *copy = malloc(sizeof *copy);
-
-    if (copy == NULL) {
-        tn_query_fail(query, TENURE_E_NOMEM, "out of memory");
-        return NULL;
-    }
-    *copy = *query;
-    (void)snprintf(copy->prefix, sizeof copy->prefix, "%s", prefix != NULL ? prefix : "");
-    return copy;
-}
-
-void tn_query_push(struct tn_store_query **queue, struct tn_store_query *query)
-{
-    query->next = NULL;
-    while (*queue != NULL)
-        queue = &(*queue)->next;
-    *queue = query;
-}
-
-bool tn_query_add(struct tn_store_query **queue, const struct tn_store_query *query,
-                  const char *prefix)
-{
-    struct tn_store_query *copy = query_new(query, prefix);
-
-    if (copy != NULL)
-        tn_query_push(queue, copy);
-    return copy != NULL;
-}
-
-void tn_query_refuse(struct tn_store *store, struct tn_store_query *query, int status,
-                     const char *why)
-{
-    query->refused = status;
-    query->why = why;
-    tn_query_push(&store->late, query);
-    tn_store_kick(store);
-}
-
-static void query_ask(struct tn_store *store, const struct tn_store_query *query,
-                      const char *prefix)
-{
-    struct tn_store_query *copy = query_new(query, prefix);
-
-    if (copy == NULL)
-        return;
-    copy->give_up_at = tn_clock_now(store->how.clock) + store->how.patience;
-    if (store->closing)
-        tn_query_refuse(store, copy, TENURE_E_CLOSED, "the store is closed");
-    else
-        store->ops->ask(store, copy);
-}
-
-void tn_store_list(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg)
-{
-    query_ask(store, &(struct tn_store_query) { .listed = done, .arg = arg }, prefix);
-}
-
-void tn_store_read_clock(struct tn_store *store, tn_store_clocked *done, void *arg)
-{
-    query_ask(store, &(struct tn_store_query) { .clocked = done, .arg = arg }, "");
-}
-
-void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *done, void *arg)
-{
-    query_ask(store, &(struct tn_store_query) { .forgotten = done, .arg = arg }, prefix);
-}
-
-struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query)
-{
-    if (query->count == query->room) {
-        size_t room = query->room > 0 ? 2 * query->room : 16;
-        struct tn_store_lease *grown = realloc(query->leases, room * sizeof *grown);
-        if (grown == NULL) {
-            query->no_memory = true;
-            return NULL;
-        }
-        query->leases = grown;
-        query->room = room;
-    }
-    struct tn_store_lease *lease = &query->leases[query->count++];
-    memset(lease, 0, sizeof *lease);
-    return lease;
-}
-
-void tn_query_done(struct tn_store_query *query, int status, const char *why)
-{
-    if (query->no_memory)
-        status = TENURE_E_NOMEM;
-    if (status != 0) {
-        free(query->leases);
-        tn_query_fail(query, status, why != NULL ? why : tenure_strerror(status));
-    } else if (query->listed != NULL) {
-        tn_store_sort(query->leases, query->count);
-        query->listed(query->arg, 0, query->leases, query->count, NULL);
-    } else if (query->forgotten != NULL) {
-        query->forgotten(query->arg, 0, NULL);
-    }
-    free(query);
-}
-
-void tn_query_clocked(struct tn_store_query *query, tenure_ns clock)
-{
-    query->clocked(query->arg, 0, clock, NULL);
-    free(query);
-}
-
-void tn_query_done_all(struct tn_store_query **queue, int status, const char *why)
-{
-    while (*queue != NULL) {
-        struct tn_store_query *query = *queue;
-        *queue = query->next;
-        tn_query_done(query, status, why);
-    }
-}
-
-void tn_query_fail(const struct tn_store_query *query, int status, const char *why)
-{
-    if (query->listed != NULL)
-        query->listed(query->arg, status, NULL, 0, why);
-    else if (query->clocked != NULL)
-        query->clocked(query->arg, status, 0, why);
-    else if (query->forgotten != NULL)
-        query->forgotten(query->arg, status, why);
-}
-
-void tn_query_expire(struct tn_store_query **queue, tenure_ns by, int status, const char *why)
-{
-    while (*queue != NULL && (*queue)->give_up_at <= by) {
-        struct tn_store_query *query = *queue;
-        *queue = query->next;
-        tn_query_fail(query, status, why);
-        free(query);
-    }
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tn_store_lease *)a)->name,
-                  ((const struct tn_store_lease *)b)->name);
-}
-
-void tn_store_sort(struct tn_store_lease *leases, size_t count)
-{
-    if (count > 0)
-        qsort(leases, count, sizeof *leases, compare_names);
+    answer_late(store);
 }

@@ -7,9 +7,8 @@
  *   list    tn_store_list ----> ops->ask ... tn_query_add_lease, tn_query_done
  *   close   tn_store_close ---> ops->shut ... tn_store_end --> ops->free
  *
- * A store on the frame puts tn_store_watch, tn_store_list and the like into its ops, and the hooks
- * behind the arrows. Stores that are not there yet write watch, list and close themselves, and call
- * tn_store_close and tn_store_gone.
+ * A store puts tn_store_watch, tn_store_list and the like into its ops, and the hooks behind the
+ * arrows.
  *
  * Threads: the loop's. Nothing here waits, and nothing calls back but what says so. */
 #ifndef TN_RUNTIME_STORE_FRAME_H
@@ -27,9 +26,6 @@ void *tn_store_new(size_t size, const struct tn_store_ops *ops, const struct tn_
                    struct tn_text *reterr);
 /* From now on it is closing; the rest is for a later turn of the loop. */
 void tn_store_close(struct tn_store *store, void (*closed)(void *arg), void *arg);
-/* Of stores that close their handles themselves: nothing is left of it. Free the memory, and tell
- * who closed it, if anybody did. */
-void tn_store_gone(struct tn_store *store);
 
 /* The loop closes @handle with the store; its data is the store. At most TN_STORE_HANDLES. */
 void tn_store_add_handle(struct tn_store *store, void *handle);
@@ -56,7 +52,9 @@ struct tn_store_req *tn_req_take(struct tn_req_list *list); /* NULL: there is no
 /* All of @front before all of @list; @front is empty then. */
 void tn_req_put_back(struct tn_req_list *list, struct tn_req_list *front);
 
-/* Answer it with the next turn of the loop, never inside submit; the store need not be open. */
+/* It has its answer: done() comes with the next turn of the loop, behind ops->turn. */
+void tn_req_answer(struct tn_store *store, struct tn_store_req *req);
+/* The same with an error: never inside submit; the store need not be open. */
 void tn_req_refuse(struct tn_store *store, struct tn_store_req *req, int status, const char *why);
 /* As if it had been answered, with nothing to tell: what the store does not set stays so. */
 void tn_req_init(struct tn_store_req *req);
@@ -66,6 +64,8 @@ void tn_req_hash(struct tn_store_req *req);
 void tn_req_fail(struct tn_store_req *req, int status, const char *why);
 /* Calls done(), as does the next: @status 0 leaves the answer alone. */
 void tn_req_finish(struct tn_store_req *req, int status, const char *why);
+/* The same for those that wait in @list and are past their patience at @by; TN_NEVER: all. */
+void tn_req_expire(struct tn_req_list *list, tenure_ns by, int status, const char *why);
 /* Those that have their answer already, also those that come while this tells the others. */
 void tn_req_finish_all(struct tn_req_list *list);
 
@@ -102,8 +102,8 @@ bool tn_op_keeps_session(const struct tn_op *op);
 struct tn_store_name {
     struct tn_dict_node node;
     unsigned watchers;
-    unsigned uses; /* By the store. */
-    bool retold;   /* It is in the store's list of those that are told again. */
+    unsigned uses : 31;  /* By the store. */
+    unsigned retold : 1; /* It is in the store's list of those that are told again. */
     /* What was told last, as long as its label is; NULL: nothing. */
     struct tn_store_record *told;
     struct tn_store_name *retold_next;
@@ -131,39 +131,47 @@ bool tn_store_is_told(const struct tn_store_name *name, const struct tn_store_re
 /* To who watches, and only if it is another holder or token than was told last. */
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
                       const struct tn_store_record *record);
+/* Tell the next record, whatever was told last. */
+void tn_store_forget_told(struct tn_store_name *name);
 void tn_store_granted(struct tn_store *store, const char *name, const struct tn_secret *term_hash,
                       uint64_t token);
 void tn_store_revoked(struct tn_store *store, const char *name, uint64_t token);
 
 /* --- Beside them ---------------------------------------------------------------------------- */
 
-/* What ops.list, read_clock or forget has been asked: one of the three is set. */
+/* What ops.list, read_clock, forget or history has been asked: one of the four is set. */
 struct tn_store_query {
     struct tn_store_query *next;
     tn_store_listed *listed;
     tn_store_clocked *clocked;
     tn_store_done *forgotten;
+    tn_store_told *told;
     void *arg;
     tenure_ns give_up_at;
     struct tn_store_lease *leases; /* Of a list in the making. */
     size_t count, room;
     bool no_memory;
+    bool exact;  /* Only the line of @prefix is of interest. */
     int refused; /* Why it will fail with the next turn: the code, and a text that stays. */
     const char *why;
     char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
 };
 
-/* ops->list, read_clock and forget of a store on the frame. Without memory the asker is told from
- * within the call: there is no place to remember it. */
+/* ops->list, look, read_clock, forget and history of a store on the frame. Without memory the asker
+ * is told from within the call: there is no place to remember it. */
 void tn_store_list(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg);
+void tn_store_look(struct tn_store *store, const char *name, tn_store_listed *done, void *arg);
 void tn_store_read_clock(struct tn_store *store, tn_store_clocked *done, void *arg);
 void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *done, void *arg);
+/* The name is the query's prefix. */
+void tn_store_history(struct tn_store *store, const char *name, tn_store_told *done, void *arg);
 
 /* Room for one more, zeroed. NULL: out of memory, and so the query will fail. */
 struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query);
 /* Tells the asker: with @status 0 the leases, sorted, or that it is forgotten. Frees the query. */
 void tn_query_done(struct tn_store_query *query, int status, const char *why);
 void tn_query_clocked(struct tn_store_query *query, tenure_ns clock);
+void tn_query_told(struct tn_store_query *query, const char *json, size_t len);
 /* With the next turn of the loop: never inside ops->ask. */
 void tn_query_refuse(struct tn_store *store, struct tn_store_query *query, int status,
                      const char *why);
@@ -171,14 +179,8 @@ void tn_query_refuse(struct tn_store *store, struct tn_store_query *query, int s
 void tn_query_done_all(struct tn_store_query **queue, int status, const char *why);
 void tn_query_push(struct tn_store_query **queue, struct tn_store_query *query);
 
-/* Of stores that are not on the frame: a copy of @query at the end of @queue, to be freed. False:
- * out of memory, and the asker was told. */
-bool tn_query_add(struct tn_store_query **queue, const struct tn_store_query *query,
-                  const char *prefix);
-/* Tells the asker. */
-void tn_query_fail(const struct tn_store_query *query, int status, const char *why);
-/* The same for those that wait and are over time at @by, and frees them; TN_NEVER: for all. In a
- * store all have the same patience, so the first is the oldest. */
+/* The same for those that are over time at @by; TN_NEVER: for all. In a store all have the same
+ * patience, so the first is the oldest. */
 void tn_query_expire(struct tn_store_query **queue, tenure_ns by, int status, const char *why);
 
 /* By their names. */

@@ -156,10 +156,20 @@ void tn_stream_drop(struct tn_stream *stream, const char *why)
     fail(stream, TENURE_E_UNAVAILABLE, why);
 }
 
+/* With the remedy, where nobody listens. */
+static const char *uv_text(const struct tn_stream *stream, int rc)
+{
+    if (rc == UV_ENOENT && stream->at.local)
+        return "no such socket; check the path, and that the server runs";
+    if (rc == UV_ECONNREFUSED)
+        return "connection refused; check the address, and that the server runs";
+    return uv_strerror(rc);
+}
+
 static void fail_uv(struct tn_stream *stream, int rc)
 {
     bool denied = rc == UV_EACCES || rc == UV_EPERM;
-    fail(stream, denied ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, uv_strerror(rc));
+    fail(stream, denied ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, uv_text(stream, rc));
 }
 
 void tn_stream_doubt(struct tn_stream *stream, const char *why)

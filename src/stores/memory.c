@@ -27,16 +27,16 @@
 enum { TURN_MAX = 256 };
 
 /* One table. Guarded by @guard, as is the list of them. */
-struct place {
-    struct place *next;
+struct memory_place {
+    struct memory_place *next;
     struct tn_table *table;
     struct memory_store *stores;
     tenure_ns now;
     char name[TN_NAME_MAX + 1];
 };
 
-struct news {
-    struct news *next;
+struct memory_news {
+    struct memory_news *next;
     enum tn_notice_kind kind;
     uint64_t token;
     struct tn_secret term; /* Hashed. */
@@ -46,9 +46,9 @@ struct news {
 
 struct memory_store {
     struct tn_store base; /* Its names and sessions are guarded, */
-    struct place *place;
+    struct memory_place *place;
     struct memory_store *next; /* in the place, as are this and the inbox. */
-    struct news *inbox, **inbox_end;
+    struct memory_news *inbox, **inbox_end;
     struct tn_req_list queue;
     struct tn_store_query *lists;
     uint64_t latency_ms;
@@ -60,7 +60,7 @@ struct memory_store {
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static struct place *places;
+static struct memory_place *places;
 
 static void enter(void)
 {
@@ -97,7 +97,7 @@ static void read_record(const struct tn_table *table, uint32_t lease,
     *ret_record = record;
 }
 
-static void push_news(struct memory_store *store, struct news *news)
+static void push_news(struct memory_store *store, struct memory_news *news)
 {
     *store->inbox_end = news;
     store->inbox_end = &news->next;
@@ -107,7 +107,7 @@ static void push_news(struct memory_store *store, struct news *news)
 static void post(struct memory_store *store, const struct tn_notice *notice)
 {
     struct tn_lease_view view;
-    struct news *news = calloc(1, sizeof *news);
+    struct memory_news *news = calloc(1, sizeof *news);
 
     if (news == NULL)
         return;
@@ -130,7 +130,7 @@ static bool is_concerned(const struct memory_store *store, const struct tn_notic
     return name != NULL && name->watchers > 0;
 }
 
-static void post_all(struct place *place, const struct tn_result *result)
+static void post_all(struct memory_place *place, const struct tn_result *result)
 {
     struct tn_lease_view view;
 
@@ -144,7 +144,7 @@ static void post_all(struct place *place, const struct tn_result *result)
     }
 }
 
-static void tell(struct tn_store *store, const struct news *news)
+static void tell(struct tn_store *store, const struct memory_news *news)
 {
     struct tn_store_name *name = tn_store_name_find(store, news->name, strlen(news->name));
 
@@ -159,12 +159,12 @@ static void tell(struct tn_store *store, const struct news *news)
 static void empty_inbox(struct memory_store *store)
 {
     enter();
-    struct news *news = store->inbox;
+    struct memory_news *news = store->inbox;
     store->inbox = NULL;
     store->inbox_end = &store->inbox;
     leave();
     while (news != NULL) {
-        struct news *next = news->next;
+        struct memory_news *next = news->next;
         tell(&store->base, news);
         free(news);
         news = next;
@@ -176,7 +176,7 @@ static void empty_inbox(struct memory_store *store)
 /* The table's time does not go back, whatever the clocks of its stores are. */
 static void step(struct memory_store *store, const struct tn_op *op, struct tn_result *ret_result)
 {
-    struct place *place = store->place;
+    struct memory_place *place = store->place;
     tenure_ns now = tn_clock_now(store->base.how.clock);
 
     if (now > place->now)
@@ -269,7 +269,7 @@ static void read_watch(struct memory_store *store, const struct tn_store_name *n
     struct tn_op op = { .kind = TN_OP_READ,
                         .name = name->text,
                         .name_len = (uint32_t)strlen(name->text) };
-    struct news *news = calloc(1, sizeof *news);
+    struct memory_news *news = calloc(1, sizeof *news);
     struct tn_result result;
 
     if (news == NULL) {
@@ -401,12 +401,12 @@ static void ask(struct tn_store *base, struct tn_store_query *query)
 
 /* --- Opening and closing -------------------------------------------------------------------- */
 
-static struct place *make_place(const char *name)
+static struct memory_place *make_place(const char *name)
 {
     struct tn_table_limits limits = {
         .sessions = 1 << 16, .leases = 1 << 17, .waiters = 1 << 18, .text_bytes = 1 << 26
     };
-    struct place *place = calloc(1, sizeof *place);
+    struct memory_place *place = calloc(1, sizeof *place);
     struct tn_secret seed;
 
     if (place == NULL || tn_random_secret(&seed) < 0) {
@@ -430,7 +430,7 @@ static struct place *make_place(const char *name)
 /* False: out of memory. */
 static bool join(struct memory_store *store, const char *name)
 {
-    struct place *place;
+    struct memory_place *place;
 
     enter();
     for (place = places; place != NULL && strcmp(place->name, name) != 0; place = place->next)
@@ -448,9 +448,9 @@ static bool join(struct memory_store *store, const char *name)
 
 static void part(struct memory_store *store)
 {
-    struct place *place = store->place;
+    struct memory_place *place = store->place;
     struct memory_store **link;
-    struct place **where;
+    struct memory_place **where;
 
     enter();
     for (link = &place->stores; *link != store; link = &(*link)->next)
@@ -563,7 +563,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 const struct tn_store_ops tn_memory_store_ops = {
     .scheme = "memory",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LOCAL,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LOCAL | TN_STORE_RAISES,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,

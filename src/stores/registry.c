@@ -37,31 +37,43 @@
 #endif
 
 static const struct tn_store_ops *const built[] = {
-    &tn_sqlite_store_ops,     &tn_memory_store_ops,     &tn_unix_store_ops,
-    &tn_tenured_store_ops,    &tn_tenureds_store_ops,
+    &tn_sqlite_store_ops,
+    &tn_memory_store_ops,
+    &tn_unix_store_ops,
+    &tn_tenured_store_ops,
+    &tn_tenureds_store_ops,
 #ifdef TENURE_CONSUL
-    &tn_consul_store_ops,     &tn_consuls_store_ops,
+    &tn_consul_store_ops,
+    &tn_consuls_store_ops,
 #endif
 #ifdef TENURE_DYNAMODB
     &tn_dynamodb_store_ops,
 #endif
 #ifdef TENURE_ETCD
-    &tn_etcd_store_ops,       &tn_etcds_store_ops,
+    &tn_etcd_store_ops,
+    &tn_etcds_store_ops,
 #endif
 #ifdef TENURE_KUBERNETES
     &tn_kubernetes_store_ops,
 #endif
 #ifdef TENURE_POSTGRES
-    &tn_postgres_store_ops,   &tn_postgresql_store_ops,
+    &tn_postgres_store_ops,
+    &tn_postgresql_store_ops,
 #endif
 #ifdef TENURE_S3
     &tn_s3_store_ops,
 #endif
 #ifdef TENURE_ZOOKEEPER
-    &tn_zookeeper_store_ops,  &tn_zookeepers_store_ops,
+    &tn_zookeeper_store_ops,
+    &tn_zookeepers_store_ops,
 #endif
-    &tn_redis_store_ops,      &tn_rediss_store_ops,     &tn_redis_unix_store_ops,
-    &tn_redlock_store_ops,    &tn_redlocks_store_ops,
+    &tn_redis_store_ops,
+    &tn_rediss_store_ops,
+    &tn_redis_unix_store_ops,
+    &tn_redis_sentinel_store_ops,
+    &tn_rediss_sentinel_store_ops,
+    &tn_redlock_store_ops,
+    &tn_redlocks_store_ops,
 };
 
 enum { BUILT = sizeof built / sizeof built[0] };

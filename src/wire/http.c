@@ -46,6 +46,21 @@ bool tn_http_alike(const struct tn_http_slice *slice, const char *text)
     return true;
 }
 
+const struct tn_http_slice *tn_http_field(const struct tn_http_head *head, const char *name,
+                                          unsigned *ret_count)
+{
+    const struct tn_http_slice *found = NULL;
+    unsigned count = 0;
+
+    for (size_t i = 0; i < head->count; i++) {
+        if (tn_http_is(&head->fields[i].name, name) && count++ == 0)
+            found = &head->fields[i].value;
+    }
+    if (ret_count != NULL)
+        *ret_count = count;
+    return found;
+}
+
 static struct tn_http_slice trim(const char *bytes, size_t len)
 {
     while (len > 0 && (bytes[0] == ' ' || bytes[0] == '\t')) {
@@ -82,7 +97,8 @@ static bool read_status(const char *line, size_t len, struct tn_http_head *head)
         (len > 12 && line[12] != ' '))
         return false;
     head->status = (unsigned)((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
-    head->keep_alive = line[7] == '1';
+    head->minor = (unsigned)(line[7] - '0');
+    head->keep_alive = head->minor > 0;
     return head->status >= 100;
 }
 
@@ -100,7 +116,8 @@ static bool read_request_line(const char *line, size_t len, struct tn_http_head 
         return false;
     head->method = (struct tn_http_slice) { line, method };
     head->target = (struct tn_http_slice) { line + method + 1, len - method - 10 };
-    head->keep_alive = version[8] == '1';
+    head->minor = (unsigned)(version[8] - '0');
+    head->keep_alive = head->minor > 0;
     for (size_t i = 0; i < head->target.len; i++) {
         if (head->target.bytes[i] <= ' ' || head->target.bytes[i] > '~')
             return false;
@@ -146,7 +163,6 @@ static bool read_length(const struct tn_http_slice *value, uint64_t *ret_length)
  * server of that version would take them for the next message. */
 static bool read_framing(struct tn_http_head *head)
 {
-    bool has_chunks = head->keep_alive; /* As the version alone says: HTTP/1.1. */
     bool has_coding = false;
 
     head->has_length = false;
@@ -158,7 +174,7 @@ static bool read_framing(struct tn_http_head *head)
                 return false;
             head->has_length = true;
         } else if (tn_http_is(&field->name, "transfer-encoding")) {
-            if (has_coding || !has_chunks || !tn_http_is(&field->value, "chunked"))
+            if (has_coding || head->minor == 0 || !tn_http_is(&field->value, "chunked"))
                 return false;
             has_coding = true;
         } else if (tn_http_is(&field->name, "connection") && tn_http_has(&field->value, "close")) {
@@ -322,4 +338,37 @@ int64_t tn_http_unchunk(struct tn_http_chunks *chunks, char *bytes, size_t len, 
     *ret_data = data;
     *ret_done = chunks->state == DONE;
     return (int64_t)at;
+}
+
+int tn_http_gather(char *in, size_t *in_len, const struct tn_http_head *head, size_t head_len,
+                   size_t max, struct tn_http_content *content)
+{
+    size_t there = *in_len - head_len;
+    size_t data;
+    bool done;
+
+    switch (head->body) {
+    case TN_HTTP_NO_BODY:
+        return 1;
+    case TN_HTTP_LENGTH:
+        if (head->length > max)
+            return TENURE_E_FULL;
+        content->len = (size_t)head->length;
+        return there >= content->len ? 1 : 0;
+    case TN_HTTP_CHUNKED: {
+        char *fresh = in + head_len + content->len;
+        size_t len = there - content->len;
+        int64_t used = tn_http_unchunk(&content->chunks, fresh, len, &data, &done);
+        if (used < 0)
+            return TENURE_E_INVALID;
+        memmove(fresh + data, fresh + used, len - (size_t)used);
+        *in_len -= (size_t)used - data;
+        content->len += data;
+        return content->len > max ? TENURE_E_FULL : done;
+    }
+    case TN_HTTP_UNTIL_CLOSE:
+    default:
+        content->len = there;
+        return there > max ? TENURE_E_FULL : 0;
+    }
 }

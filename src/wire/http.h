@@ -34,6 +34,7 @@ enum tn_http_body {
 struct tn_http_head {
     unsigned status;                     /* Of an answer. */
     struct tn_http_slice method, target; /* Of a request. */
+    unsigned minor;                      /* Of the version, HTTP/1.0 or HTTP/1.1. */
     bool keep_alive;                     /* The connection can be used again. */
     bool has_length;                     /* There is a Content-Length; also without a body. */
     enum tn_http_body body;
@@ -56,6 +57,11 @@ TENURE_MUST_USE int64_t tn_http_read_request(const char *bytes, size_t len,
  * or what is wrong with it, for people. */
 const char *tn_http_path_check(const struct tn_http_slice *target);
 
+/* The first field of this name, and in *@ret_count how many there are; NULL: none. @name in small
+ * letters; @ret_count may be NULL. */
+const struct tn_http_slice *tn_http_field(const struct tn_http_head *head, const char *name,
+                                          unsigned *ret_count);
+
 /* Whether @slice is @text, in whatever case; @text in small letters. */
 bool tn_http_is(const struct tn_http_slice *slice, const char *text);
 
@@ -77,5 +83,17 @@ struct tn_http_chunks {
  * *@ret_done tells; or TENURE_E_INVALID. */
 TENURE_MUST_USE int64_t tn_http_unchunk(struct tn_http_chunks *chunks, char *bytes, size_t len,
                                         size_t *ret_data, bool *ret_done);
+
+/* A body that is being gathered behind its head. All zero: at its start. */
+struct tn_http_content {
+    struct tn_http_chunks chunks;
+    size_t len; /* What is there of it. */
+};
+
+/* Look at what there is of a body behind the @head_len bytes of @head, of *@in_len at @in; chunks
+ * lose their framing, so *@in_len may fall. Returns 1 when the body is whole; 0: more is needed;
+ * TENURE_E_INVALID; TENURE_E_FULL: over @max. */
+TENURE_MUST_USE int tn_http_gather(char *in, size_t *in_len, const struct tn_http_head *head,
+                                   size_t head_len, size_t max, struct tn_http_content *content);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/number.h"
+
 struct reader {
     char *bytes;
     size_t len, at;
@@ -309,6 +311,14 @@ bool tn_json_text(const struct tn_json_value *values, const struct tn_json_value
     return true;
 }
 
+bool tn_json_u64(const struct tn_json_value *values, const struct tn_json_value *in,
+                 const char *key, uint64_t *ret_number)
+{
+    char text[24];
+
+    return tn_json_text(values, in, key, text, sizeof text) && tn_u64_parse(text, ret_number) == 0;
+}
+
 void tn_json_write(struct tn_text *text, const struct tn_json_value *values, uint32_t index)
 {
     const struct tn_json_value *value = &values[index];
@@ -334,4 +344,26 @@ void tn_json_write(struct tn_text *text, const struct tn_json_value *values, uin
         at = values[at].next;
     }
     tn_text_add(text, object ? "}" : "]");
+}
+
+void tn_json_write_others(struct tn_text *text, const struct tn_json_value *values,
+                          const struct tn_json_value *in, const char *const *except,
+                          const char *prefix)
+{
+    uint32_t at = in != NULL ? (uint32_t)(in - values) + 1 : 0;
+
+    for (uint32_t i = 0; in != NULL && i < in->count; i++) {
+        const char *const *key = except;
+        while (*key != NULL && !tn_json_is(&values[at], *key))
+            key++;
+        bool prefixed = values[at].len >= strlen(prefix) &&
+                        memcmp(values[at].bytes, prefix, strlen(prefix)) == 0;
+        if (*key == NULL && !prefixed) {
+            tn_json_write(text, values, at);
+            tn_text_add(text, ":");
+            tn_json_write(text, values, at + 1);
+            tn_text_add(text, ",");
+        }
+        at = values[at + 1].next;
+    }
 }

@@ -54,7 +54,17 @@ const struct tn_json_value *tn_json_object(const struct tn_json_value *values, u
 bool tn_json_text(const struct tn_json_value *values, const struct tn_json_value *in,
                   const char *key, char *ret_text, size_t size);
 
+/* The same as a number without a sign. */
+bool tn_json_u64(const struct tn_json_value *values, const struct tn_json_value *in,
+                 const char *key, uint64_t *ret_number);
+
 /* The value at @index, and all that is in it, as JSON again. */
 void tn_json_write(struct tn_text *text, const struct tn_json_value *values, uint32_t index);
+
+/* The members of @in (NULL: none) whose keys neither are among @except, which ends with NULL, nor
+ * begin with @prefix; each with a comma behind it. */
+void tn_json_write_others(struct tn_text *text, const struct tn_json_value *values,
+                          const struct tn_json_value *in, const char *const *except,
+                          const char *prefix);
 
 #endif

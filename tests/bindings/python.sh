@@ -104,6 +104,15 @@ t_ends 0
 t_prints "led with token 1 and gave it back: released"
 t_check "the page shows it" grep -qF "\`$(cat "$t_out")\`" "$TENURE_ROOT/docs/python.md"
 
+t_case "the types are those that the documents tell: mypy --strict"
+if command -v mypy >/dev/null; then
+    t_run mypy --strict --cache-dir "$t_dir/mypy" --python-executable "$environment/bin/python" \
+        "$package/tests/typed_program.py" "$t_dir/quick.py"
+    t_check "mypy: $(cat "$t_out")" [ "$t_status" -eq 0 ]
+else
+    t_skip "no mypy: tools/deps check"
+fi
+
 t_case "the wheel builds the library where none is named"
 wheel "$t_dir/built" "TENURE_CMAKE_ARGS=-DCMAKE_BUILD_TYPE=Debug -DTENURE_POSTGRES=OFF \
 -DTENURE_ZOOKEEPER=OFF -DTENURE_ETCD=OFF -DTENURE_SANDBOX=OFF \

@@ -658,9 +658,10 @@ static void open_world(struct world *world, uint64_t seed)
 
     *world = (struct world) { .spawned = 0 };
     draw(&world->script, seed);
-    (void)snprintf(world->dir, sizeof world->dir, "%.30s/tenure-run-%ld",
-                   tmp != NULL ? tmp : "/tmp", (long)getpid());
-    TN_ASSERT(mkdir(world->dir, 0700) == 0);
+    (void)snprintf(world->dir, sizeof world->dir, "%.30s/tenure-run-......",
+                   tmp != NULL ? tmp : "/tmp");
+    memset(strrchr(world->dir, '-') + 1, 'X', 6); /* What mkdtemp replaces. */
+    TN_ASSERT(mkdtemp(world->dir) != NULL);
     (void)snprintf(world->log, sizeof world->log, "%s/acts", world->dir);
     (void)snprintf(world->err, sizeof world->err, "%s/stderr", world->dir);
     (void)snprintf(world->db, sizeof world->db, "%s/store", world->dir);
@@ -915,6 +916,10 @@ static bool prepare(void)
         return false;
     if (settings.user && cgroup && !delegate(v1))
         return false;
+    if (settings.user && (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
+                          setresuid(NOBODY, NOBODY, NOBODY) != 0))
+        return false;
+    /* As that user: the kernel lets no dying parent kill a child of another one. */
     for (uint64_t i = 0; i < settings.load; i++) {
         if (fork() == 0) {
             (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -922,8 +927,7 @@ static bool prepare(void)
                 ;
         }
     }
-    return !settings.user || (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
-                              setresuid(NOBODY, NOBODY, NOBODY) == 0);
+    return true;
 }
 
 /* The runs in a process of their own, which may become another user; this one cleans up. */

@@ -55,10 +55,13 @@ t_check "all fields" grep -Eqx \
     '\{"granted":true,"name":"job","token":1,"secret":"[0-9a-f]{64}","ttl_ms":30000\}' "$t_out"
 t_check "the file is private" [ "$(stat -c %a "$t_dir/t.db")" = 600 ]
 t_run "$tenure" status --json job
-held='\{"name":"job","state":"held","holder":"me","token":1,"ttl_ms":30000,"remaining_ms":[0-9]+\}'
+held='\{"name":"job","state":"held","holder":"me","token":1,"ttl_ms":30000,"remaining_ms":[0-9]+'
+held=$held',"since_ms":[0-9]{13},"renewed_ago_ms":[0-9]+,"waiting":0\}'
 t_check "status" grep -Eqx "$held" "$t_out"
 t_run "$tenure" status job
-t_check "for people" grep -Eqx 'job: held by me, token 1, .*s left of 30s' "$t_out"
+t_check "for people" grep -Eqx \
+    'job: held by me, token 1, .*s left of 30s, since [0-9-]{10} [0-9:]{8}, renewed .*s ago' \
+    "$t_out"
 t_run "$tenure" acquire job --json --id you
 t_check "held: 75" [ "$t_status" -eq 75 ]
 t_check "who holds it" grep -Eqx \
@@ -156,12 +159,13 @@ t_case "list: columns, patterns and filters"
 "$tenure" acquire jobs/deep/one --id "$(printf 'web\t1')" --ttl 1h >"$t_dir/long"
 t_run "$tenure" list
 t_check "one column for each: $(cat "$t_out")" \
-    [ "$(awk 'NR == 1 { print NF }' "$t_out")" = 5 ]
+    [ "$(awk 'NR == 1 { print NF }' "$t_out")" = 6 ]
 t_check "aligned" [ "$(sed -n 's/ held .*//p; s/ STATE .*//p; s/ free .*//p' "$t_out" |
     awk '{ print length($0) }' | sort -u | wc -l)" -eq 1 ]
 t_check "what is held: $(cat "$t_out")" \
-    grep -Eq '^jobs/deep/one  held   web.t1 +[0-9]+ +(1h|3599s)$' "$t_out"
-t_check "what is free" grep -Eq '^other +free +- +[0-9]+ +-$' "$t_out"
+    grep -Eq '^jobs/deep/one  held   web.t1 +[0-9]+ +[0-9-]{10} [0-9:]{8} +(1h00m|59m[0-9]{2}s)$' \
+    "$t_out"
+t_check "what is free" grep -Eq '^other +free +- +[0-9]+ +- +-$' "$t_out"
 names() { # names WORD...: what list shows, in one line.
     t_run "$tenure" list "$@"
     sed -n '2,$s/ .*//p' "$t_out" | tr '\n' ' '

@@ -40,7 +40,7 @@ t_case "watch tells who leads, as text and as JSON"
 text=$!
 "$tenure" watch --json >"$t_dir/json" &
 json=$!
-t_check "text" until_line "$t_dir/text" '^job: led by ada, token 1$'
+t_check "text" until_line "$t_dir/text" ' job: led by ada, token 1$'
 t_check "json" until_line "$t_dir/json" '"event":"leader","name":"job","holder":"ada","token":1'
 
 t_case "SIGTERM gives the lease back, exit 0, and the next one leads"
@@ -49,7 +49,7 @@ t_check "status" [ "$status" -eq 0 ]
 t_check "lost" until_line "$t_dir/ada" \
     '^{"event":"lost","name":"job","holder":"ada","token":1,"reason":"released"}$'
 t_check "won" until_line "$t_dir/bob" '"event":"won","name":"job","holder":"bob","token":2'
-t_check "watched" until_line "$t_dir/text" '^job: led by bob, token 2$'
+t_check "watched" until_line "$t_dir/text" ' job: led by bob, token 2$'
 
 t_case "watch without a name sees names that are new"
 "$tenure" elect --id eve --ttl 3s other >/dev/null &
@@ -70,6 +70,7 @@ t_case "--once ends with the term: 79"
 "$tenure" elect --ttl 1s --once --id dan alone >"$t_dir/dan" 2>"$t_dir/dan.err" &
 dan=$!
 t_check "won" until_line "$t_dir/dan" '"won"'
+stopped=$(date +%s%3N)
 kill -STOP $dan
 left=300
 until "$tenure" status --json alone | grep -q '"free"' || [ $left -eq 0 ]; do
@@ -81,6 +82,10 @@ status=0
 wait $dan || status=$?
 t_check "status" [ $status -eq 79 ]
 t_check "expired" grep -q '"event":"lost".*"reason":"expired"' "$t_dir/dan"
+proven=$(sed -n 's/.*"event":"lost".*,"proven_ms":\([0-9]\{13\}\)}$/\1/p' "$t_dir/dan")
+t_check "proven up to a renewal before the stop: $proven, stopped at $stopped" \
+    [ "${proven:-0}" -gt $((stopped - 5000)) ]
+t_check "and not later" [ "$proven" -le $((stopped + 50)) ]
 
 t_case "won and lost alternate"
 t_check "bob" awk '

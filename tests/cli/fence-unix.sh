@@ -56,7 +56,7 @@ t_case "another user's daemon where everybody may make a socket is not"
 mkdir "$t_dir/open"
 chmod 1777 "$t_dir/open"
 daemon "$nobody" "$t_dir/open/socket"
-refused "runs as another user (uid 65534)" "$t_dir/open/socket"
+refused "$t_dir/open/socket belongs to another user (uid 65534)" "$t_dir/open/socket"
 
 t_case "our own daemon is not, where another user can put a different one"
 mkdir "$t_dir/theirs"

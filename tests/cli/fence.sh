@@ -248,9 +248,8 @@ block() {
 }
 
 t_case "the examples of the documents"
-mkdir "$t_dir/docs" "$t_dir/docs/build"
+mkdir "$t_dir/docs"
 ln -s "$tenure" "$t_dir/docs/tenure"
-ln -s "$tenure" "$t_dir/docs/build/tenure"
 for stub in report.sh sync leader; do
     printf '#!/bin/sh\necho "$TENURE_TOKEN"\n' >"$t_dir/docs/$stub"
     chmod +x "$t_dir/docs/$stub"
@@ -264,7 +263,7 @@ t_check "the report" [ "$(cat "$t_dir/docs/report.txt")" = 7 ]
 rm "$t_dir/docs/shop.db"
 sed -n 's/^\$ \(.*tenure .*fence.*\)/\1/p' "$TENURE_ROOT/README.md" >"$t_dir/docs/readme"
 t_check "two" [ "$(wc -l <"$t_dir/docs/readme")" -eq 2 ]
-t_run sh -c 'cd "$1" && sh -e readme' sh "$t_dir/docs"
+t_run sh -c 'cd "$1" && PATH=$1:$PATH sh -e readme' sh "$t_dir/docs"
 t_ends 0
 t_check "raised" [ "$(highest "sqlite:$t_dir/docs/shop.db" orders)" = "$(cat "$t_out")" ]
 

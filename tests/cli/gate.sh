@@ -375,7 +375,7 @@ t_case "bad usage"
 t_bad "--fences is missing" "$tenure" gate
 t_bad "--upstream: write http://" "$tenure" gate --fences "$t_dir/x.db" --upstream ftp://x
 t_bad "--upstream: write http://" "$tenure" gate --fences "$t_dir/x.db" --upstream http://x/path
-t_bad "--listen: write HOST:PORT" "$tenure" gate --fences "$t_dir/x.db" --listen 127.0.0.1:99999
+t_bad "write HOST:PORT" "$tenure" gate --fences "$t_dir/x.db" --listen 127.0.0.1:99999
 t_bad "--resource: a name" "$tenure" gate --fences "$t_dir/x.db" --resource a//b
 t_check "no file" [ ! -e "$t_dir/x.db" ]
 t_run "$tenure" gate --fences "$t_dir/nowhere/x.db"

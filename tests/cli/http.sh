@@ -26,12 +26,6 @@ until_says() {
     done
 }
 
-if ! "$tenure" run --http x:0 n -- true 2>&1 | grep -q 'port'; then
-    t_case "pages for neighbours"
-    t_skip "built without libmicrohttpd"
-    t_done
-fi
-
 port=$(t_ports 1)
 other=$(t_ports 1)
 

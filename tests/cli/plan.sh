@@ -48,6 +48,25 @@ t_prints 'one session a process   2.500/s '
 t_prints 'one session a lease     7.500/s '
 t_prints '10 processes, 3 leases each'
 
+t_case "an engine's own delays count, and what a candidate that waits reads"
+plan --store consul://127.0.0.1:1/x
+t_ends 0
+t_prints 'failover after a crash  56.411s    expiry 50s + poll 6.111s + 2 RTT 200ms + fence 100ms'
+t_prints 'consul: the TTL, and 30s in which the store may still wait'
+t_prints 'one that waits          0/s '
+plan --ttl 60s --store consuls://127.0.0.1:1/x --json
+t_ends 0
+t_prints '"late_ns":120000000000,'
+plan --ttl 120s --store consul://127.0.0.1:1/x
+t_ends 1
+t_prints 'unsafe: P1 breaks'
+t_prints 'smallest change: --ttl 60s instead of 2m'
+plan --store s3://bucket/x --leases 3
+t_prints 'one that waits          2.000/s    reads: leases / (1s to 2s)'
+plan --store etcd://127.0.0.1:1/x
+t_prints 'failover after a crash  23.078s '
+t_bad "names no store" "$tenure" plan --store nowhere://x
+
 t_case "a broken P8 names the smallest change first"
 plan --ttl 15s --renew 9s
 t_ends 1
@@ -160,6 +179,16 @@ t_prints '--ttl 30s: 10000/s, failover within 46s'
 t_prints '--ttl 5m: 1000/s, failover within 456s'
 t_prints 'shard by failure domain (rack, zone, region): 20 stores with 5000 processes each'
 t_prints 'bear 1000/s each'
+
+t_case "an agent on each host"
+plan --processes 100000 --leases 20 --hosts 2000
+t_ends 0
+t_prints 'one agent a host        200/s '
+t_prints 'run an agent on each host (tenured --upstream): 200/s instead of 20000/s'
+plan --processes 100000 --hosts 2000 --json
+t_prints '"hosts":2000,"load_agents_per_s":200.000}'
+plan --processes 100000
+t_prints 'one session a host; --hosts counts it'
 
 t_case "the advised TTL gives the advised load"
 plan --ttl 5m --processes 100000
@@ -286,5 +315,18 @@ t_bad "'--ttl' is one word too many" "$tenure" plan -- --ttl 5s
 t_bad "--ttl: '\\x1b[31m\\n.' is not a duration" "$tenure" plan --ttl "$(printf '\033[31m\n.')"
 t_bad "...' is not a duration; write a number and a unit" \
     "$tenure" plan --ttl "$(printf 'x%01000d' 1)"
+
+t_case "the table of docs/plan.md has the numbers of the plan"
+# seconds FIELD: in tenths, rounded.
+seconds() { sed "s/.*\"$1\":\([0-9]*\).*/\1/" "$t_out" | awk '{ printf "%.1fs", $1 / 1e9 }'; }
+sed -n 's/^| \([0-9]*s\) |.*/\1/p' "$TENURE_ROOT/docs/plan.md" >"$t_dir/ttls"
+t_check "it has rows" [ "$(wc -l <"$t_dir/ttls")" -ge 4 ]
+while read -r ttl; do
+    t_run "$tenure" plan --json --ttl "$ttl"
+    every=$(sed 's/.*"renew_every_ns":\([0-9]*\).*/\1/' "$t_out")
+    row="| $ttl | $(seconds failover_crash_ns) | $(seconds stop_at_ns) |"
+    row="$row $(echo "$every" | awk '{ printf "%.0f", 60e9 / $1 }') |"
+    t_check "the row is: $row" grep -qxF -e "$row" "$TENURE_ROOT/docs/plan.md"
+done <"$t_dir/ttls"
 
 t_done

@@ -61,6 +61,7 @@ led() { grep -q "^led $1\$" "$t_dir/out.run"; }
 won() { grep -q "\"won\".*\"token\":$1," "$t_dir/out.elect"; }
 
 daemon() {
+    : >"$t_dir/ready" # The last one's word does not count.
     "$tenured" --data "$t_dir/data" --listen "unix:$t_dir/s" >"$t_dir/ready" 2>>"$t_dir/log" &
     daemon=$!
     pids+=("$daemon")

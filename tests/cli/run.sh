@@ -179,6 +179,10 @@ t_check "a acts" until_true 30 acts a
 t_run "$tenure" run --wait 300ms job -- true
 t_check "75, not $t_status" [ "$t_status" -eq 75 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_check "who: $(cat "$t_err")" grep -q "held by others for the whole 300ms, last by 'a'" "$t_err"
+t_run "$tenure" run --wait 0s job -- true
+t_check "75, not $t_status" [ "$t_status" -eq 75 ]
+t_check "one line: $(cat "$t_err")" grep -qx "tenure run: job is held by 'a'" "$t_err"
 
 new_case "the same --id twice: one leads; started again it gets a larger token"
 candidate a --ttl 2s job -- "$worker"
@@ -196,7 +200,8 @@ t_bad "the name of the lease is missing before --" "$tenure" run -- true
 t_bad "put the command behind --" "$tenure" run job true
 t_bad "there is no command" "$tenure" run job --
 t_bad "no unit" "$tenure" run --ttl 5 job -- true
-t_bad "by P8" "$tenure" run --ttl 2s --grace 2s job -- true
+t_bad "what works: a TTL of 6.4s, or a grace of 500ms (P8" \
+    "$tenure" run --ttl 2s --grace 2s job -- true
 t_bad "segment" "$tenure" run a//b -- true
 t_check "no file was made" [ -z "$(ls "$t_dir/store")" ]
 
@@ -226,6 +231,21 @@ for how in cgroup pidns; do
         t_check "$how: no warning of the tree" [ "$(grep -c 'without containment' "$t_err")" -eq 0 ]
     fi
 done
+# Supervisor and guardian go first where they may; what they start does not.
+nice=$(($(nice) + 3))
+for how in tree cgroup pidns; do
+    t_run nice -n 3 "$tenure" run --contain $how job -- nice
+    [ "$t_status" -eq 77 ] ||
+        t_check "$how: the command's niceness is the caller's" [ "$(cat "$t_out")" = $nice ]
+done
+# The guardian goes before all ordinary processes where the kernel lets it.
+if chrt -r 1 true 2>/dev/null; then
+    # shellcheck disable=SC2016 # The command's own shell expands it.
+    t_run "$tenure" run --contain tree job -- sh -c 'chrt -p $$ | head -n 1
+        for i in $(seq 1000); do chrt -p $PPID | grep SCHED_RR && break; done'
+    t_check "guardian: real time, command: not: $(cat "$t_out")" \
+        [ "$(sed 's/.*: \(SCHED_[A-Z]*\).*/\1/' "$t_out" | tr '\n' ' ')" = "SCHED_OTHER SCHED_RR " ]
+fi
 rm -rf "$t_dir/store"
 mkdir -m 700 "$t_dir/store"
 t_run "$tenure" run --contain jail job -- true

@@ -158,6 +158,24 @@ static void start_loop(void)
 
 /* --- Stores --------------------------------------------------------------------------------- */
 
+static bool bed_has(unsigned cap)
+{
+    for (size_t i = 0; i < STORES; i++)
+        if (stores[i].store != NULL)
+            return (stores[i].store->ops->caps & cap) != 0;
+    return false;
+}
+
+tenure_ns bed_ttl(void)
+{
+    return TN_SEC(bed_has(TN_STORE_PER_NAME) ? 120 : 30);
+}
+
+tenure_ns bed_brief(void)
+{
+    return TN_SEC(bed_has(TN_STORE_NAMED) ? 8 : 1);
+}
+
 struct bed_store *bed_open(void)
 {
     struct bed_store *store = NULL;

@@ -21,6 +21,13 @@
 tenure_ns bed_bound(void);
 #define BED_BOUND bed_bound()
 
+/* Of sessions whose end nobody waits for: 30 s, or 120 s where a renewal is a write for each name,
+ * since it has a twelfth of it. Once a store is open. */
+tenure_ns bed_ttl(void);
+/* Of sessions that are renewed all the time, and whose end is waited for: 1 s, or 8 s where each
+ * renewal asks a server that has a twelfth of it for the answer. */
+tenure_ns bed_brief(void);
+
 enum { BED_URLS = 4, BED_NEWS = 64 };
 
 struct bed_news {

@@ -5,7 +5,7 @@
 #include "runtime/random.h"
 #include "tests/conformance/bed.h"
 
-#define TTL TN_SEC(30)
+#define TTL bed_ttl()
 
 CONFORMS(one_holder_at_a_time)
 {
@@ -59,6 +59,31 @@ CONFORMS(tokens_rise_over_terms_names_and_stores)
         }
     }
     bed_close(keeper);
+}
+
+CONFORMS(a_raised_counter_grants_above_it)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor(store, TTL);
+    struct bed_actor b = bed_actor(store, TTL);
+    struct tn_op op = { .kind = TN_OP_RAISE, .name = "raise/job", .name_len = 9 };
+
+    CHECK_EQ_I64(bed_acquire(&a, "raise/job", false)->answer, TN_ANSWER_GRANTED);
+    op.token = a.token + 1000;
+    struct tn_store_req *raised = bed_ask(store, &op);
+    if ((store->store->ops->caps & TN_STORE_RAISES) == 0) {
+        CHECK(raised->status < 0);
+        return;
+    }
+    CHECK_EQ_I64(raised->status, 0);
+    CHECK_EQ_I64(raised->answer, TN_ANSWER_OK);
+    /* Who holds it keeps its token, and a lower number changes nothing. */
+    CHECK_EQ_U64(bed_read(store, "raise/job")->record.token, a.token);
+    op.token = a.token + 1;
+    CHECK_EQ_I64(bed_ask(store, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_release(&a, "raise/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_acquire(&b, "raise/job", false)->answer, TN_ANSWER_GRANTED);
+    CHECK(b.token > a.token + 1000);
 }
 
 CONFORMS(the_same_term_gets_the_same_answer)
@@ -269,7 +294,8 @@ CONFORMS(a_revoked_lease_passes_on_when_it_was_given_back)
 CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
 {
     struct bed_store *store = bed_open();
-    struct bed_actor a = bed_actor(store, TN_SEC(1));
+    tenure_ns brief = bed_brief();
+    struct bed_actor a = bed_actor(store, brief);
     struct bed_actor b = bed_actor(store, TTL);
     struct tn_op op = revoke_op("holdoff/job", 0);
     size_t at = 0;
@@ -284,14 +310,14 @@ CONFORMS(a_revoked_lease_is_held_off_for_a_ttl)
     CHECK_EQ_I64(revoked->answer, TN_ANSWER_OK);
     /* The holder goes on renewing and does not stop, though it is told. */
     while (!bed_is_granted(&b, "holdoff/job", TN_MS(5))) {
-        CHECK(bed_now() - before < TN_SEC(1) + BED_BOUND);
+        CHECK(bed_now() - before < brief + BED_BOUND);
         struct tn_store_req *req = bed_renew(&a);
         CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
         while (bed_hear(store, TN_NOTICE_REVOKED, "holdoff/job", &at, 0) != NULL)
             told = true;
     }
     CHECK(told);
-    CHECK(bed_now() - before >= TN_SEC(1));
+    CHECK(bed_now() - before >= brief);
     CHECK_EQ_U64(bed_renew(&a)->held, 0);
 }
 
@@ -326,7 +352,7 @@ CONFORMS(one_renewal_keeps_all_leases)
 {
     enum { LEASES = 20 };
     struct bed_store *store = bed_open();
-    struct bed_actor a = bed_actor(store, TN_SEC(1));
+    struct bed_actor a = bed_actor(store, bed_brief());
     struct bed_actor b = bed_actor(store, TTL);
     tenure_ns ttl = bed_renew(&a)->ttl, until = bed_now() + ttl + ttl / 2;
     char name[32];
@@ -380,7 +406,20 @@ CONFORMS(a_withdrawn_acquire_is_never_granted)
     CHECK_EQ_I64(bed_read(store, "cancel/job")->answer, TN_ANSWER_FREE);
 }
 
-/* `tenure acquire`, and later `renew` and `release`: each knows the secrets and nothing else. */
+static struct tn_op script_renewal(const struct bed_actor *actor, const char *name)
+{
+    struct tn_op op = { .kind = TN_OP_RENEW, .session = actor->session };
+
+    if ((actor->at->store->ops->caps & TN_STORE_NAMED) != 0) {
+        op.name = name;
+        op.name_len = (uint32_t)strlen(name);
+        op.term = actor->term;
+        op.token = actor->token;
+    }
+    return op;
+}
+
+/* `tenure acquire`, and later `renew` and `release`: each knows the secrets and the name. */
 CONFORMS(who_knows_the_secret_is_the_session)
 {
     struct bed_store *first = bed_open();
@@ -398,16 +437,38 @@ CONFORMS(who_knows_the_secret_is_the_session)
     struct bed_store *second = bed_open();
     CHECK_EQ_I64(bed_read(second, "script/job")->answer, TN_ANSWER_HELD);
     a.at = second;
-    op = (struct tn_op) { .kind = TN_OP_RENEW, .session = a.session };
-    for (int i = 0; i < 3; i++)
-        CHECK_EQ_I64(bed_ask(second, &op)->answer, TN_ANSWER_OK);
+    op = script_renewal(&a, "script/job");
+    for (int i = 0; i < 3; i++) {
+        struct tn_store_req *req = bed_ask(second, &op);
+        CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+        CHECK_EQ_I64(req->ttl, TTL);
+    }
+    const struct tn_store_req *read = bed_read(second, "script/job");
+    CHECK_EQ_I64(read->answer, TN_ANSWER_HELD);
+    CHECK_EQ_U64(read->record.token, a.token);
+    CHECK(strcmp(read->record.label, "actor") == 0);
     bed_close(second);
     a.at = bed_open();
     op.session.bytes[0] ^= 1;
     CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_GONE);
+    if ((a.at->store->ops->caps & TN_STORE_NAMED) != 0) {
+        op = script_renewal(&a, "script/other");
+        CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_GONE);
+        op = script_renewal(&a, "script/job");
+        op.token++;
+        CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_GONE);
+        op.token--;
+        op.term.bytes[0] ^= 1;
+        CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_GONE);
+    }
     CHECK_EQ_I64(bed_release(&a, "script/job", a.token)->answer, TN_ANSWER_RELEASED);
     CHECK_EQ_I64(bed_release(&a, "script/job", a.token)->answer, TN_ANSWER_RELEASED);
     CHECK_EQ_I64(bed_read(a.at, "script/job")->answer, TN_ANSWER_FREE);
+    op = script_renewal(&a, "script/job");
+    if ((a.at->store->ops->caps & TN_STORE_NAMED) != 0) {
+        CHECK_EQ_I64(bed_ask(a.at, &op)->answer, TN_ANSWER_GONE);
+        CHECK_EQ_I64(bed_read(a.at, "script/job")->answer, TN_ANSWER_FREE);
+    }
 }
 
 /* A candidate whose acquire was never answered finds its own term when it looks, and leads. */
@@ -416,7 +477,7 @@ CONFORMS(a_term_that_was_found_by_looking_counts)
     struct bed_store *first = bed_open();
     struct bed_actor a = { .at = first };
 
-    if ((first->store->ops->caps & (TN_STORE_BOUND | TN_STORE_LOCAL)) != 0)
+    if ((first->store->ops->caps & (TN_STORE_BOUND | TN_STORE_LOCAL | TN_STORE_NAMED)) != 0)
         return;
     CHECK_EQ_I64(tn_random_secret(&a.session), 0);
     bed_new_term(&a);

@@ -27,6 +27,7 @@ enum plant {
     LOST_AT_CLOSE,  /* What is pending when it is closed is never done. */
     NO_LIMITS,      /* Agrees to nothing at the limits. */
     KEEPS_REFUSED,  /* Who does not wait is in the queue all the same. */
+    RAISES_NOTHING, /* Says that the counter is raised, and leaves it. */
     PLANTS
 };
 
@@ -49,6 +50,7 @@ static const char *const names[PLANTS] = {
     [LOST_AT_CLOSE] = "lost-at-close",
     [NO_LIMITS] = "no-limits",
     [KEEPS_REFUSED] = "keeps-refused",
+    [RAISES_NOTHING] = "raises-nothing",
 };
 
 static enum plant planted;
@@ -142,6 +144,8 @@ static void submit(struct tn_store *store, struct tn_store_req *req)
         shim->req.op.name = "renews-nothing";
         shim->req.op.name_len = 14;
     }
+    if (planted == RAISES_NOTHING && req->op.kind == TN_OP_RAISE)
+        shim->req.op.token = 0;
     if (planted == KEEPS_REFUSED)
         shim->req.op.wait = true;
     real->submit(store, &shim->req);

@@ -4,6 +4,8 @@
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 # shellcheck source=tests/engines/consul.lib
 . "$TENURE_ROOT/tests/engines/consul.lib"
+# shellcheck source=tests/engines/scripts.lib
+. "$TENURE_ROOT/tests/engines/scripts.lib"
 consul_need
 
 t_case "a server starts"
@@ -62,8 +64,9 @@ t_check "not before the lock-delay is over" [ $(($(now_ms) - destroyed_at)) -ge 
 kill -TERM "$cyd" "$dan"
 wait "$cyd" "$dan"
 
-t_case "consul lock and tenure take turns, and never act at once"
-hand_overs=${TENURE_CONSUL_HANDOVERS:-6}
+t_case "consul lock, api.Lock and tenure take turns, and never act at once"
+# TENURE_HANDOVERS: how often each has its turn.
+hand_overs=${TENURE_HANDOVERS:-6}
 cat >"$t_dir/turn" <<'END'
 #!/bin/sh
 echo "$(date +%s%N) begin $1" >>"$2"
@@ -91,12 +94,47 @@ theirs &
 their_pid=$!
 ours &
 our_pid=$!
+t_check "api.Lock: $(cat "$t_dir/locker" 2>/dev/null)" "$locker" -address "127.0.0.1:$port" \
+    -key t/mixed/.lock -id lock -acts "$t_dir/turns" -terms "$hand_overs" 2>"$t_dir/locker"
 wait "$their_pid" "$our_pid"
-t_check "all of theirs" [ "$(grep -c 'begin theirs' "$t_dir/turns")" -eq "$hand_overs" ]
-t_check "all of ours" [ "$(grep -c 'begin ours' "$t_dir/turns")" -eq "$hand_overs" ]
-sort -n "$t_dir/turns" | awk '$2 == "begin" { if (open) bad = 1; open = 1 }
-    $2 == "end" { open = 0 } END { exit bad }'
-t_check "no two at once" [ $? -eq 0 ]
+for kind in ours theirs lock; do
+    t_check "all of $kind" [ "$(grep -c "begin $kind" "$t_dir/turns")" -eq "$hand_overs" ]
+done
+overlaps() {
+    sort -n "$1" | awk '$2 == "begin" { if (open) bad++; open = 1; if ($3 != last) changes++
+        last = $3 } $2 == "end" { open = 0 }
+        END { print "# " changes " hand-overs, " bad + 0 " overlaps"; exit bad > 0 }'
+}
+t_promise "no two at once" overlaps "$t_dir/turns"
+
+t_case "a client of theirs that stops past its TTL acts beside ours: the fence refuses it"
+"$locker" -address "127.0.0.1:$port" -key t/stopped/.lock -id lock -acts "$t_dir/stopped" \
+    -ttl 10s -stuck 2>"$t_dir/locker" &
+stuck=$!
+electors="$electors $stuck"
+t_check "theirs leads: $(cat "$t_dir/locker")" until_line "$t_dir/stopped" act 20
+theirs_token=$(index_of stopped)
+kill -STOP "$stuck"
+: >"$t_dir/stopped.data"
+t_run "$tenure" fence install --at "file:$t_dir/stopped.data"
+t_check "a fence: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+"$tenure" run --store "$store" --id hal --ttl 5s --fence "file:$t_dir/stopped.data" stopped -- \
+    sh -c 'echo "$TENURE_TOKEN"; exec sleep 600' >"$t_dir/h" 2>"$t_dir/h.err" &
+hal=$!
+electors="$electors $hal"
+t_check "ours leads after its session: $(cat "$t_dir/h.err")" until_line "$t_dir/h" '^[0-9]' 90
+before=$(wc -l <"$t_dir/stopped")
+kill -CONT "$stuck"
+acts_on() { [ "$(wc -l <"$t_dir/stopped")" -gt $((before + 5)) ]; }
+t_check "it acts on, beside ours" until_true 20 acts_on
+echo "# a stopped api.Lock client acted $(($(wc -l <"$t_dir/stopped") - before)) times beside ours"
+t_run "$tenure" fence admit --at "file:$t_dir/stopped.data" "$theirs_token"
+t_check "the fence refuses its token: $t_status $(cat "$t_err")" [ "$t_status" -eq 80 ]
+t_run "$tenure" fence admit --at "file:$t_dir/stopped.data" "$(cat "$t_dir/h")"
+t_check "and takes ours: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+kill -KILL "$stuck"
+kill -TERM "$hal"
+wait "$hal"
 
 t_case "a leader renews once per interval, an idle candidate only blocks"
 elect "$t_dir/e" --store "$store" --id eve --ttl 9s cost
@@ -106,7 +144,7 @@ elect "$t_dir/f" --store "$store" --id fay --ttl 9s cost
 fay=$elect_pid
 t_check "sees the leader" until_true 20 has "$t_dir/f" '"leader".*"holder":"eve"'
 writes=$(requests 'method=PUT url=/v1/txn') reads=$(requests 'url=/v1/kv/t/cost/.lock?consistent')
-renewals=$(requests 'url=/v1/session/renew')
+renewals=$(requests 'url=/v1/session/renew') blocked=$(requests '/v1/kv/t/cost/.lock?index=')
 began_at=$(now_ms)
 until_ms $((began_at + 18000))
 t_check "no writes" [ "$(requests 'method=PUT url=/v1/txn')" -eq "$writes" ]
@@ -114,13 +152,54 @@ more=$(($(requests 'url=/v1/session/renew') - renewals))
 t_check "renewals of two sessions in two TTLs: $more" [ "$more" -ge 6 -a "$more" -le 20 ]
 more=$(($(requests 'url=/v1/kv/t/cost/.lock?consistent') - reads))
 t_check "hardly a read: $more" [ "$more" -le 4 ]
+blocked=$(($(requests '/v1/kv/t/cost/.lock?index=') - blocked))
+echo "# in 18 s, TTL 9 s: $(($(requests 'url=/v1/session/renew') - renewals)) renewals of two" \
+    "sessions, $blocked blocking queries, $more reads"
 kill -TERM "$eve" "$fay"
 wait "$eve" "$fay"
+
+script_verbs "$store" 5s
 
 t_case "tenure doctor tells the version and the lock-delay"
 t_run "$tenure" doctor --store "$store"
 t_prints '1.22.7'
 t_prints 'lock-delay'
+t_check "the failover is that of three TTLs: $(grep failover "$t_out")" \
+    grep -Eq 'failover +5[0-9]\.[0-9]*s at most after a crash' "$t_out"
+
+t_case "a cluster made anew from an old snapshot is refused, with the remedy"
+CONSUL_HTTP_ADDR=127.0.0.1:$port
+export CONSUL_HTTP_ADDR
+t_check "saved" "$consul" snapshot save "$t_dir/old.snap" >/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    kv PUT "kv/filler" "$i" >/dev/null
+done
+elect "$t_dir/g" --store "$store" --id gus --ttl 10s restored
+gus=$elect_pid
+t_check "won" until_true 20 has "$t_dir/g" '"won"'
+server_kill
+rm -rf "$t_dir/data"
+t_check "an empty server" server_again
+t_check "restored" "$consul" snapshot restore "$t_dir/old.snap" >/dev/null
+unset CONSUL_HTTP_ADDR
+t_check "token-regressed: $(cat "$t_dir/g" "$t_dir/g.err")" \
+    until_line "$t_dir/g.err" "token-regressed" 60
+t_check "with the remedy: $(cat "$t_dir/g.err")" has "$t_dir/g.err" "write to any key"
+# What it says helps: the index passes the token, and it leads again.
+token_g=$(token_of "$t_dir/g")
+filler_index() { kv GET kv/filler | sed 's/.*"ModifyIndex":\([0-9]*\).*/\1/'; }
+filled=0
+kv PUT kv/filler 0 >/dev/null
+# The same value again would not count as a write.
+while [ "$(filler_index)" -le "$token_g" ] && [ "$filled" -lt 5000 ]; do
+    filled=$((filled + 1))
+    kv PUT kv/filler "$filled" >/dev/null
+done
+won_twice() { [ "$(grep -c '"won"' "$t_dir/g")" -ge 2 ]; }
+t_check "leads again: $(cat "$t_dir/g.err")" until_true 60 won_twice
+t_check "above: $(token_of "$t_dir/g") after $token_g" [ "$(token_of "$t_dir/g")" -gt "$token_g" ]
+kill -TERM "$gus"
+wait "$gus"
 
 t_case "what cannot be: one line each"
 refuses 64 'does not belong into the URL' "consul://geheim@127.0.0.1:$port/t"

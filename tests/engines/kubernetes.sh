@@ -3,6 +3,7 @@
 # go wrong. TENURE_HANDOVERS: how many hand-overs between ours and theirs (20; CI time is dear).
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/kubernetes.lib"
+. "$(dirname "$0")/scripts.lib"
 kube_need
 kube_start || t_done
 
@@ -16,6 +17,8 @@ t_check "won: $(cat "$t_dir/shown.err" 2>/dev/null)" until_line "$t_dir/shown" '
 token=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/shown")
 t_check "the holder" [ "$(kube_field web "spec['holderIdentity']")" = web-1_abc ]
 t_check "whole seconds" [ "$(kube_field web "spec['leaseDurationSeconds']")" = 5 ]
+t_run kubectl --kubeconfig "$t_dir/app.yaml" get lease web
+t_check "kubectl get lease: $(cat "$t_out" "$t_err")" grep -Eq '^web +web-1_abc +[0-9]' "$t_out"
 t_check "no transition yet" [ "$(kube_field web "spec['leaseTransitions']")" = 0 ]
 t_check "six digits" [ "$(kube_field web "len(spec['renewTime'])")" = 27 ]
 t_check "the token: $token" [ "$(kube_field web "notes['tenure/token']")" = "$token" ]
@@ -121,6 +124,8 @@ echo "# $(crossings) hand-overs between ours and theirs, $(awk '{ print $2, $3 }
     sort -u | wc -l) terms"
 end_all
 
+script_verbs "$url" 6s
+
 t_case "a leader costs one write an interval, an idle candidate nothing but the slow poll"
 elect "$t_dir/cost1" --store "$url" --id a --ttl 12s cost
 ada=$elect_pid
@@ -169,8 +174,6 @@ kube_config bad.yaml geheim-wrong
 refuses 77 "sign in again" "kubernetes://jobs?kubeconfig=$t_dir/bad.yaml" 5s
 refuses 77 "cannot get resource" "kubernetes://jobs?kubeconfig=$t_dir/none.yaml" 5s
 kube_config admin.yaml geheim-admin
-t_run "$tenure" acquire --store "kubernetes://nowhere?kubeconfig=$t_dir/admin.yaml" --ttl 5s x
-t_check "scripts are refused: $(cat "$t_err")" [ "$t_status" -eq 64 ]
 elect "$t_dir/nowhere" --store "kubernetes://nowhere?kubeconfig=$t_dir/admin.yaml" --ttl 5s x
 t_check "no namespace" until_line "$t_dir/nowhere.err" "make the namespace first"
 kill "$elect_pid"
@@ -186,7 +189,7 @@ import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         word = self.path.split("/namespaces/")[1].split("/")[0]
-        code = {"missing": 404, "busy": 429}.get(word, 200)
+        code = {"missing": 404, "busy": 429, "broken": 500, "gateway": 502}.get(word, 200)
         self.send_response(code)
         if word == "busy":
             self.send_header("Retry-After", "1")
@@ -209,12 +212,32 @@ candidates="$candidates $!"
 until_line "$t_dir/none.port" .
 sed "s,server: .*,server: http://127.0.0.1:$(cat "$t_dir/none.port")," "$t_dir/app.yaml" \
     >"$t_dir/web.yaml"
-for case in garbage:API json:API missing:API huge:longer busy:429; do
+for case in garbage:API json:API missing:API huge:longer busy:429 broken:500 gateway:502; do
     t_run "$tenure" status --store "kubernetes://${case%:*}?kubeconfig=$t_dir/web.yaml" x
     t_check "$case: exit status is 69, not $t_status" [ "$t_status" -eq 69 ]
     t_check "$case: says so: $(cat "$t_err")" grep -q "${case#*:}" "$t_err"
     t_check "$case: one line" [ "$(wc -l <"$t_err")" -eq 1 ]
 done
+
+t_case "429 is obeyed; a watch begins anew with a list after a 410, and goes on after an end"
+/usr/bin/python3 "$TENURE_ROOT/tests/engines/kubernetes/fake.py" "$t_dir/fake.log" \
+    >"$t_dir/fake.port" &
+candidates="$candidates $!"
+until_line "$t_dir/fake.port" .
+sed "s,server: .*,server: http://127.0.0.1:$(cat "$t_dir/fake.port")," "$t_dir/app.yaml" \
+    >"$t_dir/fake.yaml"
+"$tenure" watch --store "kubernetes://jobs?kubeconfig=$t_dir/fake.yaml" x >"$t_dir/fake.seen" 2>&1 &
+watcher=$!
+candidates="$candidates $watcher"
+t_check "the holder after the 410 is seen: $(cat "$t_dir/fake.seen")" \
+    until_line "$t_dir/fake.seen" 'led by holder-3' 30
+watches() { [ "$(grep -c watch "$t_dir/fake.log")" -ge 3 ]; }
+t_check "and watched" until_true 20 watches
+quiet=$(awk '$2 == "list" { if (n++ == 0) first = $1; else if (!next_at) next_at = $1 }
+    END { print next_at - first }' "$t_dir/fake.log")
+t_check "2 s of quiet after 429, not $quiet ms" [ "$quiet" -ge 2000 ]
+t_check "three lists" [ "$(grep -c list "$t_dir/fake.log")" -eq 3 ]
+end "$watcher"
 
 t_case "a token file is read again when it is replaced"
 sed "s,token: .*,tokenFile: token," "$t_dir/app.yaml" >"$t_dir/file.yaml"
@@ -283,4 +306,35 @@ END
 else
     t_skip "needs root, to mount a service account"
 fi
+t_case "an etcd that was restored from a backup is refused, with the remedy"
+elect "$t_dir/early" --store "$url" --ttl 5s restored
+ada=$elect_pid
+t_check "leads" until_line "$t_dir/early" '"won"' 30
+end "$ada"
+endpoints=127.0.0.1:$port_kube
+t_check "saved" ctl snapshot save "$t_dir/backup" >/dev/null 2>&1
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    kube POST "$leases" "{\"metadata\":{\"name\":\"filler-$i\"},\"spec\":{}}"
+done
+elect "$t_dir/later" --store "$url" --ttl 5s restored
+ada=$elect_pid
+t_check "leads again" until_line "$t_dir/later" '"won"' 30
+last=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/later")
+kill -KILL "$kube_pid"
+etcd_stop kube
+rm -rf "$t_dir/kube.etcd"
+etcdctl snapshot restore "$t_dir/backup" --name kube --data-dir "$t_dir/kube.etcd" \
+    --initial-cluster "kube=http://127.0.0.1:$peer_kube" \
+    --initial-advertise-peer-urls "http://127.0.0.1:$peer_kube" >/dev/null 2>&1
+t_check "etcd runs on it" etcd_again kube
+kube_again
+t_check "token-regressed: $(cat "$t_dir/later.err")" \
+    until_line "$t_dir/later.err" "token-regressed" 90
+t_check "with the remedy" has "$t_dir/later.err" "tenure/floor=$last"
+kube_type=application/merge-patch+json
+kube PATCH "$leases/restored" "{\"metadata\":{\"annotations\":{\"tenure/floor\":\"$last\"}}}"
+kube_type=
+won_above() { [ "$(grep -c '"won"' "$t_dir/later")" -ge 2 ]; }
+t_check "it leads once the floor is raised: $(cat "$t_dir/later.err")" until_true 60 won_above
+end "$ada"
 t_done

@@ -8,27 +8,15 @@ long=90 short=6 line_hows=KILL # An API server takes up to half a minute to star
 kube_need
 kube_start || t_done
 
-# By way of a proxy the certificate is still for 127.0.0.1.
-url() {
-    sed "s,127.0.0.1:[0-9]*,127.0.0.1:$1," "$t_dir/app.yaml" >"$t_dir/port-$1.yaml"
-    echo "kubernetes://jobs?kubeconfig=$t_dir/port-$1.yaml"
-}
-server_kill() { kill -KILL "$kube_pid"; }
-server_again() { kube_again; }
-server_stop() { kill -STOP "$kube_pid"; }
-server_go_on() {
-    kill -CONT "$kube_pid"
-    until_true 60 kube_ready
-}
+kube_faults_of_one
 faults_one "$kube_port"
 
 t_case "etcd stands still behind the API server: the term ends in time, and goes on later"
 candidate ada behind "$(url "$kube_port")" 6s
 candidate bob behind "$(url "$kube_port")" 6s
 until_acted behind 0
-hurt_at=$(now_ms)
 # shellcheck disable=SC2154 # etcd_start sets it.
-kill -STOP "$pid_kube"
+hurt kill -STOP "$pid_kube"
 until_ms $((hurt_at + 7000))
 t_promise "nobody acts beyond the TTL" [ "$(acted_at behind)" -le $((hurt_at + 6000)) ]
 kill -CONT "$pid_kube"

@@ -102,11 +102,6 @@ static void begin(void)
     (void)snprintf(place.sun_path, sizeof place.sun_path, "%s", url + 5);
     tn_text_init(&err, line, sizeof line);
     int rc = tn_server_open(&server, &config, &err);
-    if (rc == TENURE_E_UNSUPPORTED) { /* Built without libmicrohttpd. */
-        server = (struct tn_server) { 0 };
-        config.http = NULL;
-        rc = tn_server_open(&server, &config, &err);
-    }
     TN_ASSERT(rc == 0);
     (void)atexit(clean_up);
     good = connect_unix();
@@ -132,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (size < 2)
         return 0;
-    bool http = data[0] >= 128 && server.http != NULL;
+    bool http = data[0] >= 128 && server.config.http != NULL;
     size_t pieces = 1 + data[0] % 4;
     int fd = http ? connect_http() : connect_unix();
     if (fd < 0)

@@ -3,12 +3,14 @@
  * The first byte says how the rest is cut into pieces. A head must not end in any piece that is
  * shorter than where it ends; its fields must lie inside it. A path that is good must give a server
  * nothing to resolve, merge, cut off or decode again. Chunks read piece by piece must give the same
- * content as read at once. */
+ * content as read at once, and so must all requests of a connection of the server. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "http/conn.h"
+#include "http/target.h"
 #include "wire/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -96,6 +98,81 @@ static int64_t read_chunks(const uint8_t *data, size_t size, size_t step, uint64
     return done ? total : 0;
 }
 
+/* --- A connection of the server --------------------------------------------------------------- */
+
+static uint64_t asked_sum; /* Stands for the targets and bodies of all requests. */
+static bool ended;
+
+static void add_to_sum(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        asked_sum = asked_sum * 31 + (uint8_t)bytes[i];
+    asked_sum = asked_sum * 31 + 256;
+}
+
+static void answer_request(struct tn_http_conn *conn, const struct tn_http_head *head)
+{
+    struct tn_http_target target;
+    size_t len;
+    const char *body = tn_http_conn_body(conn, &len);
+
+    add_to_sum(head->target.bytes, head->target.len);
+    add_to_sum(body, len);
+    if (tn_http_target_read(&target, &head->target) == 0) {
+        TN_ASSERT(target.text[0] == '/');
+        (void)tn_http_target_argument(&target, "a");
+        tn_http_target_free(&target);
+    }
+    tn_http_conn_answer(conn, &(struct tn_http_response) { .status = 200, .type = "x/y" });
+}
+
+static void answer_error(struct tn_http_conn *conn, unsigned status, const char *why)
+{
+    (void)why;
+    TN_ASSERT(status >= 400);
+    add_to_sum("error", 5);
+    tn_http_conn_answer(conn, &(struct tn_http_response) { .status = status, .type = "x/y" });
+}
+
+static bool send_bytes(struct tn_http_conn *conn, const char *bytes, size_t len)
+{
+    (void)conn;
+    (void)bytes;
+    TN_ASSERT(len > 0 && !ended);
+    return true;
+}
+
+static void pause_peer(struct tn_http_conn *conn, bool pause)
+{
+    (void)conn;
+    (void)pause;
+}
+
+static void end_peer(struct tn_http_conn *conn)
+{
+    (void)conn;
+    TN_ASSERT(!ended);
+    ended = true;
+}
+
+static uint64_t serve(const uint8_t *data, size_t size, size_t step)
+{
+    static const struct tn_http_service service = { 4096, answer_request, answer_error, NULL };
+    static const struct tn_http_transport transport = { send_bytes, pause_peer, end_peer, NULL };
+    static struct tn_http_head head;
+    struct tn_http_conn conn;
+
+    asked_sum = 0;
+    ended = false;
+    tn_http_conn_init(&conn, &service, &transport, &head);
+    for (size_t at = 0; at < size; at += step) {
+        size_t len = step < size - at ? step : size - at;
+        TN_ASSERT(tn_http_conn_take(&conn, (const char *)data + at, len));
+    }
+    tn_http_conn_free(&conn);
+    return asked_sum;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t whole_sum;
@@ -116,5 +193,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t pieces = read_chunks(data, size, step, &pieces_sum);
     TN_ASSERT(whole == pieces);
     TN_ASSERT(whole < 0 || whole_sum == pieces_sum);
+    TN_ASSERT(serve(data, size, size) == serve(data, size, step));
     return 0;
 }

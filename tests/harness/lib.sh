@@ -133,7 +133,7 @@ t_refute() {
 
 t_ends() {
     t_check "exit status is $1, not $t_status" [ "$t_status" -eq "$1" ]
-    t_refute "stderr is empty" [ -s "$t_err" ]
+    t_refute "stderr is empty, not: $(head -c 300 "$t_err")" [ -s "$t_err" ]
 }
 
 t_prints() { t_check "prints $1" grep -qF -e "$1" "$t_out"; }

@@ -44,6 +44,13 @@ struct tn_test {
             tn_test_fail(__FILE__, __LINE__, "%s", #cond); \
     } while (0)
 
+/* What must hold however busy the machine is; the line says so, as with t_promise in lib.sh. */
+#define CHECK_PROMISE(cond)                                                \
+    do {                                                                   \
+        if (!(cond))                                                       \
+            tn_test_fail(__FILE__, __LINE__, "broken promise: %s", #cond); \
+    } while (0)
+
 #define CHECK_EQ_U64(a, b)                                          \
     do {                                                            \
         tn_test_eq_u64(__FILE__, __LINE__, #a " == " #b, (a), (b)); \

@@ -145,7 +145,7 @@ TEST(a_callback_leaves_others_and_itself)
     (void)stage_campaign(b, "other", 0, three = listener_new());
     CHECK(listener_waits(three, TENURE_WON, 1));
     CHECK(atomic_load(&cast.done));
-    CHECK_STR(one->broken, NULL);
+    CHECK_PROMISE(one->broken == NULL);
     CHECK_EQ_U64(listener_count(one, TENURE_WON), 1);
     CHECK_EQ_U64(listener_count(one, TENURE_LOST), 0);
     CHECK_EQ_I64(tenure_close(cast.tenure), 0);
@@ -183,7 +183,7 @@ TEST(a_callback_closes_its_handle)
     (void)stage_campaign(b, "job", 0, two);
     CHECK(listener_waits(two, TENURE_WON, 1)); /* So a's lease was given back. */
     CHECK(atomic_load(&cast.done));
-    CHECK_STR(one->broken, NULL);
+    CHECK_PROMISE(one->broken == NULL);
     CHECK_EQ_U64(listener_count(one, TENURE_LOST), 0);
     CHECK_EQ_I64(tenure_close(b), 0);
 }

@@ -15,7 +15,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
 
 int main()
 {
-    struct tenure_campaign campaign = {};
+    tenure_campaign_options campaign = {};
     struct tenure_options options = {};
     struct tenure_fence fence = {};
     struct tenure_election *election = nullptr;

@@ -127,6 +127,6 @@ TEST(late_renewals_do_not_revive_a_term)
     atomic_store(&over, true);
     for (int i = 0; i < 2; i++)
         CHECK(pthread_join(readers[i], &revived[i]) == 0);
-    CHECK(revived[0] == NULL && revived[1] == NULL);
+    CHECK_PROMISE(revived[0] == NULL && revived[1] == NULL);
     CHECK_EQ_I64(tenure_close(tenure), 0);
 }

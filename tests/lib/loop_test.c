@@ -1,5 +1,11 @@
 /* loop_test.c - programs with a loop of their own, and programs that fork. */
+#define _GNU_SOURCE /* mkdtemp */
+#include <dirent.h>
 #include <poll.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +176,76 @@ TEST(a_forked_child_is_inert_and_its_parent_leads_on)
     CHECK_EQ_U64(tenure_token(election), token);
     CHECK(listener_waits(one, TENURE_RENEWED, listener_count(one, TENURE_RENEWED) + 1));
     CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+struct churn {
+    struct tenure *tenure;
+    atomic_bool over;
+};
+
+/* Keeps the loop's thread inside SQLite. */
+static void *come_and_go(void *arg)
+{
+    struct churn *churn = arg;
+
+    while (!atomic_load(&churn->over)) {
+        struct tenure_election *election = NULL;
+        if (tenure_campaign(churn->tenure, "job", NULL, &election) != 0)
+            return churn;
+        (void)stage_leads(election, true);
+        (void)tenure_drained(election);
+        tenure_leave(election);
+    }
+    return NULL;
+}
+
+/* What tenure_open does first in a child: it takes a lock of the whole process. */
+static int use_sqlite(void)
+{
+    void *memory;
+
+    (void)alarm(20);
+    memory = sqlite3_malloc(1);
+    sqlite3_free(memory);
+    return memory != NULL ? 0 : 1;
+}
+
+static void remove_folder(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+
+    CHECK(dir != NULL);
+    while ((entry = readdir(dir)) != NULL)
+        (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    (void)closedir(dir);
+    CHECK(rmdir(folder) == 0);
+}
+
+/* docs/library.md promises that a child may open a handle of its own. */
+TEST(a_forked_child_finds_no_lock_of_sqlite_taken)
+{
+    char url[64], folder[] = "/tmp/tn-fork-......";
+    struct churn churn = { .over = false };
+    pthread_t thread;
+    void *failed = NULL;
+
+    memset(strchr(folder, '.'), 'X', 6); /* What mkdtemp replaces. */
+    CHECK(mkdtemp(folder) != NULL);
+    (void)snprintf(url, sizeof url, "sqlite:%s/fork.db", folder);
+    churn.tenure = stage_open(url, "a", 0);
+    CHECK(pthread_create(&thread, NULL, come_and_go, &churn) == 0);
+    for (int i = 0; i < 400; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(use_sqlite());
+        check_child(child);
+    }
+    atomic_store(&churn.over, true);
+    CHECK(pthread_join(thread, &failed) == 0);
+    CHECK(failed == NULL);
+    CHECK_EQ_I64(tenure_close(churn.tenure), 0);
+    remove_folder(folder);
 }
 
 static void fork_inside(struct listener *listener, struct tenure_election *election,

@@ -91,7 +91,9 @@ bool listener_waits(struct listener *listener, enum tenure_event_kind kind, unsi
     (void)pthread_mutex_lock(&listener->lock);
     const char *broken = listener->broken;
     (void)pthread_mutex_unlock(&listener->lock);
-    CHECK_STR(broken, NULL);
+    if (broken != NULL)
+        printf("%s\n", broken);
+    CHECK_PROMISE(broken == NULL);
     return listener_count(listener, kind) >= count;
 }
 
@@ -106,10 +108,10 @@ bool stage_leads(const struct tenure_election *election, bool leads)
     return (tenure_token(election) != 0) == leads;
 }
 
-struct tenure *stage_open(const char *url, const char *id, unsigned flags)
+struct tenure *stage_open_ttl(const char *url, const char *id, unsigned flags, tenure_ns ttl)
 {
     struct tenure_options options = {
-        .size = sizeof options, .id = id, .ttl = TN_SEC(1), .flags = flags
+        .size = sizeof options, .id = id, .ttl = ttl, .flags = flags
     };
     struct tenure_error error;
     struct tenure *tenure = NULL;
@@ -118,6 +120,11 @@ struct tenure *stage_open(const char *url, const char *id, unsigned flags)
     CHECK_STR(error.text, "");
     CHECK_EQ_I64(rc, 0);
     return tenure;
+}
+
+struct tenure *stage_open(const char *url, const char *id, unsigned flags)
+{
+    return stage_open_ttl(url, id, flags, TN_SEC(1));
 }
 
 struct tenure_election *stage_campaign(struct tenure *tenure, const char *name, unsigned flags,
@@ -157,7 +164,8 @@ static struct {
     void *host_arg;
     struct kept kept[1000];
     unsigned kept_count;
-    unsigned spoil; /* Bits. */
+    unsigned spoil;      /* Bits. */
+    unsigned spoil_each; /* The same, for good. */
     void (*done)(struct tn_store_req *req);
 } between = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -169,6 +177,7 @@ const char *stage_url(void)
     (void)pthread_mutex_lock(&between.lock);
     memset(between.sent, 0, sizeof between.sent);
     between.lose_kinds = 0;
+    between.spoil_each = 0;
     (void)pthread_mutex_unlock(&between.lock);
     (void)snprintf(url, sizeof url, "memory:stage-%u", ++number);
     return url;
@@ -239,6 +248,13 @@ void stage_spoil_next(enum tn_op_kind kind)
     (void)pthread_mutex_unlock(&between.lock);
 }
 
+void stage_spoil_each(unsigned kinds)
+{
+    (void)pthread_mutex_lock(&between.lock);
+    between.spoil_each = kinds;
+    (void)pthread_mutex_unlock(&between.lock);
+}
+
 static void submit(struct tn_store *store, struct tn_store_req *req)
 {
     struct tn_store_req *late;
@@ -246,7 +262,7 @@ static void submit(struct tn_store *store, struct tn_store_req *req)
     (void)pthread_mutex_lock(&between.lock);
     between.sent[req->op.kind]++;
     bool lost = is_lost(req);
-    if (between.spoil & 1u << req->op.kind) {
+    if ((between.spoil | between.spoil_each) & 1u << req->op.kind) {
         between.spoil = 0;
         between.done = req->done;
         req->done = answer_spoiled;
@@ -276,7 +292,7 @@ int __wrap_tn_store_open(const struct tn_store_open *how, struct tn_store **ret_
 {
     int rc = __real_tn_store_open(how, ret_store, reterr);
 
-    if (rc < 0)
+    if (rc < 0 || strncmp(how->url, "memory:", 7) != 0)
         return rc;
     (void)pthread_mutex_lock(&between.lock);
     if (between.real == NULL) {

@@ -57,6 +57,7 @@ const char *stage_url(void);
 
 /* A session as @id on @url with a TTL of 1 s, or the test fails. */
 struct tenure *stage_open(const char *url, const char *id, unsigned flags);
+struct tenure *stage_open_ttl(const char *url, const char *id, unsigned flags, tenure_ns ttl);
 
 /* A campaign that @listener hears of, or the test fails. */
 struct tenure_election *stage_campaign(struct tenure *tenure, const char *name, unsigned flags,
@@ -71,6 +72,8 @@ void stage_lose(const char *id, unsigned kinds);
 
 /* The next request of @kind is answered as if it had failed. */
 void stage_spoil_next(enum tn_op_kind kind);
+/* All requests of these kinds (bits) are, until the next stage_url. */
+void stage_spoil_each(unsigned kinds);
 
 /* The store that was opened last tells, on its own, that @label leads @name with @token. */
 void stage_tell(const char *name, uint64_t token, const char *label);

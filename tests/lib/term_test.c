@@ -1,6 +1,8 @@
 /* term_test.c - terms begin, go on and end as the header says. */
+#include <stdatomic.h>
 #include <string.h>
 
+#include "lib/private.h"
 #include "runtime/clock.h"
 #include "tests/lib/stage.h"
 
@@ -20,6 +22,33 @@ TEST(a_campaign_wins_and_the_token_is_valid)
     CHECK_EQ_I64(tenure_health(tenure, NULL), 0);
     CHECK_EQ_I64(tenure_close(tenure), 0);
     CHECK_EQ_U64(listener_count(listener, TENURE_LOST), 0);
+}
+
+/* `tenure run --wait` tells by it whether another leads (75) or the store does not answer (69). */
+TEST(a_renewal_does_not_hide_that_the_name_cannot_be_asked_for)
+{
+    struct listener *one = listener_new(), *two = listener_new();
+    const char *url = stage_url();
+    struct tenure *a = stage_open(url, "a", 0), *b = stage_open(url, "b", 0);
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+
+    (void)stage_campaign(a, "job", 0, one);
+    CHECK(listener_waits(one, TENURE_WON, 1));
+    stage_spoil_each(1u << TN_OP_ACQUIRE);
+    (void)stage_campaign(b, "job", 0, two);
+    while (tenure_health(b, NULL) != TENURE_E_UNAVAILABLE && tn_boottime() < by)
+        tn_clock_pause(TN_MS(1));
+    unsigned renewed = stage_sent(TN_OP_RENEW);
+    while (stage_sent(TN_OP_RENEW) < renewed + 6 && tn_boottime() < by) {
+        CHECK_EQ_I64(tenure_health(b, NULL), TENURE_E_UNAVAILABLE);
+        tn_clock_pause(TN_MS(1));
+    }
+    stage_spoil_each(0);
+    while (tenure_health(b, NULL) != 0 && tn_boottime() < by)
+        tn_clock_pause(TN_MS(1));
+    CHECK_EQ_I64(tenure_health(b, NULL), 0);
+    CHECK_EQ_I64(tenure_close(b), 0);
+    CHECK_EQ_I64(tenure_close(a), 0);
 }
 
 TEST(one_of_two_leads_and_close_hands_over)
@@ -234,7 +263,8 @@ TEST(a_renewal_is_told_to_who_asks_and_moves_the_deadline)
 TEST(a_lost_renewal_is_jeopardy_and_the_next_makes_it_safe)
 {
     struct listener *listener = listener_new();
-    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    /* Between jeopardy and the deadline a busy machine needs a second or two. */
+    struct tenure *tenure = stage_open_ttl(stage_url(), "a", 0, TN_SEC(5));
     struct tenure_election *election = stage_campaign(tenure, "job", 0, listener);
 
     CHECK(listener_waits(listener, TENURE_WON, 1));
@@ -272,14 +302,64 @@ TEST(without_renewals_the_term_expires_at_its_deadline)
     CHECK_EQ_I64(tenure_close(tenure), 0);
 }
 
-/* Who never hears of a term has nothing to stop: it gets neither WON nor LOST of it. */
-TEST(a_term_that_ends_before_it_was_told_is_not_told)
+/* P5: a worker that asks for the token may be at work before WON is told. Its term is given back
+ * only when it has stopped, like any other. */
+TEST(a_term_whose_token_was_read_is_told_and_drained_though_it_ends_before_won)
 {
     struct listener *listener = listener_new();
     struct tenure *tenure = stage_open(stage_url(), "a", TENURE_OWN_LOOP);
     struct tenure_election *election = stage_campaign(tenure, "job", 0, listener);
 
     CHECK(stage_leads(election, true));
+    CHECK_EQ_I64(tenure_resign(election), 0); /* Nobody has dispatched WON. */
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+    while (listener_count(listener, TENURE_STOP) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_EQ_U64(listener_count(listener, TENURE_WON), 1);
+    CHECK_EQ_U64(listener_count(listener, TENURE_STOP), 1);
+    CHECK_EQ_U64(stage_sent(TN_OP_RELEASE), 0);
+    CHECK_EQ_I64(tenure_drained(election), 0);
+    while (listener_count(listener, TENURE_LOST) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_STR(listener->broken, NULL);
+    CHECK_EQ_I64(listener_last(listener, TENURE_LOST).reason, TENURE_REASON_RELEASED);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+/* The same for a term that is lost: WON comes before LOST, also when both come late. */
+TEST(a_term_whose_token_was_read_is_told_though_it_is_lost_before_won)
+{
+    struct listener *listener = listener_new();
+    struct tenure *tenure = stage_open(stage_url(), "a", TENURE_OWN_LOOP);
+    struct tenure_election *election = stage_campaign(tenure, "job", 0, listener);
+
+    CHECK(stage_leads(election, true));
+    stage_lose("a", 1u << TN_OP_RENEW);
+    CHECK(stage_leads(election, false));
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+    while (listener_count(listener, TENURE_LOST) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_STR(listener->broken, NULL);
+    CHECK_EQ_U64(listener_count(listener, TENURE_WON), 1);
+    CHECK_EQ_U64(listener_count(listener, TENURE_LOST), 1);
+    CHECK_EQ_U64(listener_last(listener, TENURE_WON).token,
+                 listener_last(listener, TENURE_LOST).token);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+/* Who knows nothing of a term has nothing to stop: it gets neither WON nor LOST of it. */
+TEST(a_term_that_ends_before_it_was_told_is_not_told)
+{
+    struct listener *listener = listener_new();
+    struct listener *other = listener_new();
+    const char *url = stage_url();
+    struct tenure *tenure = stage_open(url, "a", TENURE_OWN_LOOP);
+    struct tenure *looks = stage_open(url, "b", 0);
+    struct tenure_election *seen = NULL;
+    struct tenure_election *election = stage_campaign(tenure, "job", 0, listener);
+
+    CHECK_EQ_I64(tenure_observe(looks, "job", listener_hear, other, &seen), 0);
+    CHECK(listener_waits(other, TENURE_LEADER, 1));
     CHECK_EQ_I64(tenure_resign(election), 0); /* Nobody has dispatched WON. */
     tenure_ns by = tn_boottime() + STAGE_PATIENCE;
     while (tenure_token(election) != 0 && tn_boottime() < by)
@@ -293,6 +373,36 @@ TEST(a_term_that_ends_before_it_was_told_is_not_told)
     CHECK_EQ_U64(listener_count(listener, TENURE_LOST), 0);
     CHECK_EQ_U64(listener_count(listener, TENURE_STOP), 0);
     CHECK_EQ_U64(listener_last(listener, TENURE_WON).token, tenure_token(election));
+    CHECK_EQ_I64(tenure_close(looks), 0);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
+/* A reader that took the token just before it was cleared marks it as seen, and then finds it
+ * cleared: it does not lead, and neither do those who find its mark. */
+TEST(a_reader_that_comes_too_late_does_not_bring_a_term_back)
+{
+    struct listener *listener = listener_new();
+    struct listener *other = listener_new();
+    const char *url = stage_url();
+    struct tenure *tenure = stage_open(url, "a", TENURE_OWN_LOOP);
+    struct tenure *looks = stage_open(url, "b", 0);
+    struct tenure_election *seen = NULL;
+    struct tenure_election *election = stage_campaign(tenure, "job", 0, listener);
+
+    CHECK_EQ_I64(tenure_observe(looks, "job", listener_hear, other, &seen), 0);
+    CHECK(listener_waits(other, TENURE_LEADER, 1));
+    CHECK_EQ_I64(tenure_resign(election), 0); /* Nobody has dispatched WON: it is taken back. */
+    atomic_store(&election->seen, true);
+    CHECK_EQ_U64(tenure_token(election), 0);
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+    while (stage_sent(TN_OP_RELEASE) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_EQ_I64(tenure_stand(election), 0);
+    while (listener_count(listener, TENURE_WON) == 0 && tn_boottime() < by)
+        CHECK(tenure_dispatch(tenure) >= 0);
+    CHECK_STR(listener->broken, NULL);
+    CHECK_EQ_U64(listener_count(listener, TENURE_LOST), 0);
+    CHECK_EQ_I64(tenure_close(looks), 0);
     CHECK_EQ_I64(tenure_close(tenure), 0);
 }
 

@@ -41,7 +41,7 @@ line=$(sed -n 's/^0 3 \* \* \* //p' "$page" | head -n 1)
 night() {
     local host words
     words=${line/tenured:\/\/leases.example/$1}
-    words=${words/--hold 10m/--hold 6s --ttl 3s}
+    words=${words/--hold 10m/--hold 12s --ttl 8s}
     words=${words/nightly-report/$2}
     for host in 1 2 3 4 5; do
         {
@@ -78,6 +78,17 @@ for name in n1 n2 n3 t1 t2; do
 done
 t_check "a token for each" [ "$(sort -u "$ran" | wc -l)" -eq 10 ]
 
+t_case "the line with --every: once, and not again"
+: >"$ran"
+every=$(sed -n 's/^0 3 \* \* \* //p' "$page" | grep -e --every)
+every=${every/tenured:\/\/leases.example/$TENURE_STORE}
+t_run sh -c "${every/--quiet/--quiet --id web3-4711}"
+t_ends 0
+t_check "the line with --every ran" [ "$(times nightly-report)" -eq 1 ]
+t_run sh -c "$every"
+t_ends 0
+t_check "and not again" [ "$(times nightly-report)" -eq 1 ]
+
 t_case "two attempts in one night: the second skips"
 : >"$ran"
 sed -n 's/^0 [34] \* \* \* //p' "$page" | tail -n 2 | sort -u >"$t_dir/twice"
@@ -91,10 +102,10 @@ t_ends 0
 t_check "once" [ "$(times nightly-report)" -eq 1 ]
 
 t_case "the commands of the page print what it shows"
-# shape FILE: each number is N, each gap one blank.
-shape() { sed -e 's/[0-9][0-9.]*/N/g' -e 's/  */ /g' "$1"; }
+# shape FILE: each number is N, each gap one blank, and each short time in seconds.
+shape() { sed -e 's/[0-9][0-9.]*/N/g' -e 's/Nms/Ns/g' -e 's/  */ /g' "$1"; }
 sed -n 's/^\$ //p' "$page" >"$t_dir/commands"
-t_check "there are three" [ "$(wc -l <"$t_dir/commands")" -eq 3 ]
+t_check "there are four" [ "$(wc -l <"$t_dir/commands")" -eq 4 ]
 while read -r command; do
     t_run sh -c "$command"
     awk -v command="\$ $command" '$0 == command { on = 1; next }
@@ -228,6 +239,74 @@ t_check "one line: $(cat "$t_dir/lost")" \
     grep -qx "tenure run: job: leadership lost: revoked (token [0-9]*)" "$t_dir/lost"
 export TENURE_FENCE=none
 
+# --- The period --------------------------------------------------------------------------------
+
+# every OPTION... -- COMMAND...: of the job "often"; two runs within an hour.
+every() { t_run "$tenure" run --every 1h --id host1 often "$@"; }
+mark() { "$tenure" status "~tenure/every/$1"; }
+
+t_case "--every: what failed, could not start or was stopped does not count; a success does"
+every -- sh -c 'exit 3'
+t_ends 3
+every -- "$t_dir/no-such-command"
+t_check "127" [ "$t_status" -eq 127 ]
+"$tenure" run --every 1h often -- \
+    sh -c "trap 'exit 0' TERM; echo >'$t_dir/often'; sleep 60 & wait" &
+holder=$!
+candidates="$candidates $holder"
+t_check "runs" until_true 20 [ -s "$t_dir/often" ]
+kill -TERM $holder
+wait $holder
+t_check "no mark: $(mark often)" [ "$(mark often)" = "~tenure/every/often: free, never held" ]
+: >"$ran"
+every -- report.sh
+t_ends 0
+t_check "it ran" [ "$(times often)" -eq 1 ]
+t_check "the mark: $(mark often)" grep -qE \
+    'held by host1@20[0-9-]+T[0-9:]+\.[0-9]{3}Z, token [0-9]+, .* left of ' <<<"$(mark often)"
+every -- report.sh
+t_ends 0
+t_run "$tenure" run --every 1h --conflict-exit 75 often -- report.sh
+t_ends 75
+t_check "not again" [ "$(times often)" -eq 1 ]
+t_check "free" is_free often
+
+t_case "--every: without it the command runs, and the mark stays"
+before=$(mark often)
+t_run "$tenure" run often -- report.sh
+t_ends 0
+t_check "it ran" [ "$(times often)" -eq 2 ]
+t_check "the same mark" [ "${before%%, [0-9]*}" = "$(mark often | sed 's/, [0-9].*//')" ]
+
+t_case "--every: a shorter period of the same job counts; a mark that is over is replaced"
+over() { t_run "$tenure" run --every 1s often -- report.sh && [ "$(times often)" -eq 3 ]; }
+t_check "runs" until_true 20 over
+t_check "a new mark" [ "${before#*@}" != "$(mark often | sed 's/.*@//')" ]
+
+t_case "--every: the daemon restarts, and gives the mark a full TTL: the next night runs"
+: >"$ran"
+t_run "$tenure" run -s "$(url "$port")" --every 8s restart -- report.sh
+t_ends 0
+started=$(now_ms)
+until_ms $((started + 6000))
+tenured_end
+tenured_again
+until_ms $((started + 9000))
+t_check "the mark is still held" grep -q "held by" \
+    <<<"$("$tenure" status -s "$(url "$port")" "~tenure/every/restart")"
+t_run "$tenure" run -s "$(url "$port")" --every 8s restart -- report.sh
+t_ends 0
+t_check "it ran again" [ "$(times restart)" -eq 2 ]
+
+t_case "--every: what cannot be remembered is refused before anything runs"
+t_bad "--every: 25h is too long: sqlite: remembers a run for 24h at most" \
+    "$tenure" run --every 25h job -- true
+t_bad "--every: in memory: nothing outlives the process" \
+    "$tenure" run --every 1h -s memory: job -- true
+t_bad "--every: '0.5s' is too short" "$tenure" run --every 0.5s job -- true
+t_bad "--every: the name has 255 characters; with --every it may have 241" \
+    "$tenure" run --every 1h "$(printf %0255d 0)" -- true
+
 # --- The help ----------------------------------------------------------------------------------
 
 # examples VERB: those that its help shows, without the words behind them.
@@ -275,5 +354,12 @@ while read -r command; do
     t_check "$command: free: runs" [ "$(times nightly)" -eq 1 ]
 done < <(examples run | grep -e --skip-if-held)
 t_check "two of them" [ "$(examples run | grep -c -e --skip-if-held)" -eq 2 ]
+command=$(examples run | grep -e --every)
+: >"$ran"
+t_run sh -c "$command"
+t_ends 0
+t_run sh -c "$command"
+t_ends 0
+t_check "$command: runs once" [ "$(times nightly)" -eq 1 ]
 
 t_done

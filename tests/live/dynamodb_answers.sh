@@ -45,6 +45,12 @@ answers 69 ill "InternalServerError"
 answers 69 away "ServiceUnavailable"
 answers 69 lines 'two\nlines \x1b[31m and a "quote"'
 
+t_case "doctor names the action that is missing"
+t_run timeout 60 "$tenure" doctor --for 100ms --store "$(url denied)"
+t_check "77, not $t_status" [ "$t_status" -eq 77 ]
+t_check "by its name: $(cat "$t_out" "$t_err")" \
+    grep -q "dynamodb:GetItem is not permitted" "$t_err"
+
 t_case "what is not DynamoDB is told in one line"
 answers 69 garbage "the answer is not the JSON of DynamoDB; is the endpoint right?"
 answers 69 gateway "status 502, and no error of DynamoDB with it"

@@ -31,9 +31,11 @@ endpoints=127.0.0.1:$port_one
 proxy_start silent "$port_one"
 proxy_say silent stall
 refuses 69 "127.0.0.1:$proxy_port" "etcd://ada:geheim@127.0.0.1:$proxy_port/t"
+re_wait=5s # The server hashes passwords slowly, on purpose.
 refuses 77 "user" "etcd://$endpoints/app"
 refuses 77 "wrong user or password" "etcd://ada:geheimer@$endpoints/app"
 refuses 77 "permission denied" "etcd://ada:geheim@$endpoints/other"
+re_wait=
 TENURE_ETCD_USER=ada TENURE_ETCD_PASSWORD=geheim
 export TENURE_ETCD_USER TENURE_ETCD_PASSWORD
 elect "$t_dir/a" --store "etcd://$endpoints/app" --id ada --ttl 3s job

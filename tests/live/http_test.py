@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """http_test.py - tenured over HTTP: everything docs/openapi.yaml says, who is let in, what browsers
 may not do, hostile input, waiting in line, and events."""
+import contextlib
 import http.client
 import json
 import os
@@ -183,7 +184,7 @@ def nothing_in_the_openapi_file_points_nowhere_or_has_examples_twice():
 @case
 def another_method_is_refused_with_those_that_there_are():
     with Daemon(*HTTP) as daemon:
-        for method, path, allowed in (("GET", "/v1/sessions", "POST"),
+        for method, path, allowed in (("GET", "/v1/sessions/renew", "POST"),
                                       ("PUT", "/v1/leases/a", "GET, HEAD"),
                                       ("DELETE", "/v1/leases/acquire", "GET, HEAD, POST"),
                                       ("POST", "/metrics", "GET, HEAD"),
@@ -249,6 +250,58 @@ def with_an_acl_http_gives_no_right_without_user_and_secret():
 
 
 @case
+def a_hand_over_is_a_note_about_the_present_term():
+    with Daemon(*HTTP) as daemon, daemon.resp() as peer:
+        peer.ask("SESSION", "OPEN", secret(1), 60000, "LABEL", "holder")
+        same(daemon.post("/v1/leases/handover", name="a")[0], 412)
+        peer.ask("LEASE", "ACQUIRE", secret(1), secret(11), "a")
+        same(daemon.post("/v1/leases/handover", name="a", token=9)[0], 412)
+        for bad in ({"for_ms": 999}, {"for_ms": 86400001}, {"to": ""}, {"to": "x" * 255}):
+            same(daemon.post("/v1/leases/handover", name="a", **bad)[0], 400)
+        same(daemon.post("/v1/leases/handover", name="a", token=1, to="web 2", for_ms=60000),
+             (200, {"token": 1}))
+        note = daemon.ask("GET", "/v1/leases/~tenure/ask/a")[1]
+        same((note["holder"], note["ttl_ms"]), ("handover token=1 to=web 2", 60000))
+        same(daemon.post("/v1/leases/handover", name="a")[0], 409)
+        peer.ask("LEASE", "RELEASE", secret(1), secret(11), "a", 1)
+        peer.ask("LEASE", "ACQUIRE", secret(1), secret(12), "a")
+        status, answer = daemon.post("/v1/leases/handover", name="a")
+        same(status, 200)
+        same(daemon.ask("GET", "/v1/leases/~tenure/ask/a")[1]["holder"],
+             f"handover token={answer['token']}")
+
+
+def ask_page(daemon, headers):
+    """The status of the console's page, which a build without it has not."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)
+    with contextlib.closing(connection):
+        connection.request("GET", "/", None, headers)
+        return connection.getresponse().status
+
+
+@case
+def the_sandbox_is_served_below_the_console():
+    with Daemon(*HTTP) as daemon:
+        if "sandbox" not in daemon.ask("GET", "/v1/whoami")[1]["shows"]:
+            return # A build without it.
+        for path, status, policy in [("/sandbox/", 200, "'self' 'wasm-unsafe-eval'"),
+                                     ("/sandbox/sandbox.wasm", 200, "'self' 'wasm-unsafe-eval'"),
+                                     ("/sandbox", 301, "'self' 'wasm-unsafe-eval'"),
+                                     ("/", 200, "'self'"), ("/sandboxes", 404, None),
+                                     ("/sandbox/console.js", 404, None)]:
+            connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)
+            with contextlib.closing(connection):
+                connection.request("GET", path)
+                got = connection.getresponse()
+                same((path, got.status), (path, status))
+                if policy:
+                    allows = got.headers["Content-Security-Policy"]
+                    same(f"script-src {policy};" in allows, True)
+                if status == 301:
+                    same(got.headers["Location"], "/sandbox/")
+
+
+@case
 def a_page_of_another_site_can_neither_write_nor_read():
     body = json.dumps({"ttl_ms": 5000})
     with Daemon(*HTTP) as daemon:
@@ -271,6 +324,14 @@ def a_page_of_another_site_can_neither_write_nor_read():
             if got[0] != status:
                 raise AssertionError(f"{headers}: {got}")
         same(daemon.ask("GET", "/v1/leases", None, {"Host": "evil.example"})[0], 403)
+        # A link may lead to the console's page, and to nothing else.
+        link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate",
+                "Sec-Fetch-Dest": "document"}
+        frame = {**link, "Sec-Fetch-Dest": "iframe"}
+        page = ask_page(daemon, {})
+        same((ask_page(daemon, link), ask_page(daemon, frame)),
+             (page, 403 if page == 200 else page))
+        same(daemon.ask("GET", "/v1/leases", None, link)[0], 403)
         same(daemon.ask("OPTIONS", "/v1/sessions", None, {"Origin": "http://evil.example"})[0],
              405)
         same(daemon.ask("GET", "/v1/info")[1]["sessions"], 2)
@@ -498,6 +559,23 @@ def an_event_has_all_that_a_look_at_the_lease_has_and_a_revocation_is_one():
 
 
 @case
+def a_token_of_zero_ends_no_term():
+    # It is what a name has that nobody has led; somebody may lead it by now.
+    with Daemon(*HTTP) as daemon:
+        seen = daemon.ask("GET", "/v1/leases/job")[1]["token"]
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
+        daemon.post("/v1/leases/acquire", session=secret(1), term=secret(9), name="job")
+        same(seen, 0)
+        for what in ["revoke", "handover"]:
+            body = {"name": "job", "token": seen}
+            status, answer = daemon.ask("POST", f"/v1/leases/{what}", body)
+            same((status, answer["message"]), (400, "TOKEN must be at least 1"))
+        status, lease = daemon.ask("GET", "/v1/leases/job")
+        same((lease["state"], lease.get("revoked", False)), ("held", False))
+        same(daemon.ask("GET", "/v1/leases/~tenure/ask/job")[1]["state"], "free")
+
+
+@case
 def events_of_one_name_are_of_that_name_and_end_with_the_daemon():
     with Daemon(*HTTP) as daemon:
         daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000, label="me")
@@ -564,7 +642,8 @@ def metrics_tell_gaps_terms_renewals_validity_commits_queue_and_refusals():
         same(daemon.metric('refusals_total{reason="GONE"}'), before + 1)
         lines = daemon.ask("GET", "/metrics")[1].splitlines()
         for line in lines:
-            if not re.fullmatch(r'# (HELP|TYPE) tenured_.*|tenured_[a-z_]+(\{[a-z]+="[^"]*"\})? '
+            if not re.fullmatch(r'# (HELP|TYPE) (tenured|process)_.*|'
+                                r'(tenured|process)_[a-z_]+(\{([a-z]+="[^"]*",?)+\})? '
                                 r'[0-9.e+-]+', line):
                 raise AssertionError("not Prometheus: " + line)
         daemon.post("/v1/leases/acquire", session=secret(1), term=secret(8),

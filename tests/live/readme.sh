@@ -58,8 +58,9 @@ t_case "a script"
 block sh "tenure status" >"$t_dir/script"
 t_run sh -c 'cd "$1" && sh -e "$2"' sh "$t_dir/work" "$t_dir/script"
 t_check "status $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
-t_prints "report with token 1"
-t_prints "nightly-report: "
+t_prints "leads with token 1"
+t_prints "nightly-report: free, last token 1"
+t_check "the page shows it" grep -qx "nightly-report: free, last token 1" "$TENURE_ROOT/README.md"
 
 t_case "a service in Python"
 {

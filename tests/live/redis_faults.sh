@@ -76,12 +76,13 @@ done
 knows() { rd 3 SENTINEL master main 2>/dev/null | tr '\n' ' ' | grep -q "$1"; }
 t_check "they know the replica and each other" \
     until_true 60 knows "num-slaves 1 num-other-sentinels 2"
-sentinels="redis://127.0.0.1:$(rd_port 3),127.0.0.1:$(rd_port 4),127.0.0.1:$(rd_port 5)"
-refuses 69 "this Sentinel knows no such master" "$sentinels?sentinel=nobody"
-candidate ada sent "$sentinels?sentinel=main" 20s
+sentinels=127.0.0.1:$(rd_port 3),127.0.0.1:$(rd_port 4),127.0.0.1:$(rd_port 5)
+refuses 69 "this Sentinel knows no such master" "redis+sentinel://$sentinels/nobody"
+candidate ada sent "redis+sentinel://$sentinels/main" 20s
 until_acted sent 0
 kept=$token
-candidate bob sent "$sentinels?sentinel=main" 20s
+# The older form of the same.
+candidate bob sent "redis://$sentinels?sentinel=main" 20s
 t_check "bob is in the queue, at the replica, too" until_true 20 rd_says 2 1 ZCARD "{tenure}:q:sent"
 hurt_at=$(now_ms)
 rd_kill 1 KILL
@@ -93,4 +94,17 @@ t_check "acts: $(cat "$t_dir/sent.err")" [ "$(acted_at sent)" -ge $((hurt_at + 1
 t_check "the old one comes back as a replica, and is left alone" rd_start 1
 end_all
 t_promise "one after the other" apart sent
+
+t_case "Sentinel: a new term after the failover has a higher token; doctor says what it is"
+t_run timeout 60 "$tenure" run --store "redis+sentinel://$sentinels/main" --ttl 3s --wait 50s sent \
+    -- sh -c 'echo $TENURE_TOKEN'
+t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_check "$(cat "$t_out") is above $kept" [ "$(cat "$t_out")" -gt "$kept" ]
+t_run "$tenure" doctor --for 50ms "redis+sentinel://$sentinels/main"
+t_check "advisory: $(cat "$t_out" "$t_err")" grep -q advisory "$t_out"
+
+t_case "Sentinel: a majority of the Sentinels is gone: who the master is, the last one still knows"
+rd_kill 3 KILL
+rd_kill 4 KILL
+leads "redis+sentinel://$sentinels/main"
 t_done

@@ -43,6 +43,51 @@ refuses 64 "an odd number of independent servers, 3 or more" "$(rd_lock 1 2)"
 refuses 64 "an odd number of independent servers, 3 or more" "redlock://:geheim@127.0.0.1"
 refuses 64 "one server is named twice" "$(rd_lock 1 2 1)"
 
+t_case "a revocation that a bare majority has is told by status and list"
+"$tenure" acquire --store "$five" --ttl 60s --id me taken >/dev/null
+t_run "$tenure" status --store "$five" --json taken
+t_refute "not yet: $(cat "$t_out")" grep -q revoked "$t_out"
+for n in 1 3 5; do
+    "$tenure" revoke --store "$(rd_url $n)" taken >/dev/null
+done
+t_run "$tenure" status --store "$five" --json taken
+t_check "status: $(cat "$t_out")" grep -q '"revoked":true' "$t_out"
+t_run "$tenure" list --store "$five"
+t_check "list: $(cat "$t_out")" grep -q '^taken *revoked' "$t_out"
+flush
+
+t_case "a server confirms no token that another term had, nor a lower one"
+session=$(printf %032d 1)
+term1=$(printf %032d 2)
+term2=$(printf %032d 3)
+# ask STEP ARGUMENT...: what server 1 says to a step of the script.
+ask() {
+    step=$1
+    shift
+    rd 1 --eval "$TENURE_ROOT/src/stores/redis/lease.lua" "{confirm}" , "$step" x 1 "$@" |
+        sed -n 2p
+}
+# confirms TERM TOKEN WORD
+confirms() {
+    said=$(ask confirm "$session" "$1" job "$(printf %020d "$2")")
+    t_check "token $2 of the term $1: $said" [ "$said" = "$3" ]
+}
+ask open "$session" "$(printf %020d 1)" 60000 ada >/dev/null
+t_check "votes" [ "$(ask acquire "$session" "$term1" job 1)" = granted ]
+confirms "$term1" 7 ok
+confirms "$term1" 7 ok
+said=$(ask release "$session" "$term1" job "$(printf %020d 7)")
+t_check "gets it back: $said" [ "$said" = released ]
+t_check "votes again" [ "$(ask acquire "$session" "$term2" job 1)" = granted ]
+confirms "$term2" 6 stale
+confirms "$term2" 7 stale
+confirms "$term2" 8 ok
+rd 1 DEL "{confirm}:l:job" >/dev/null # Put right from its copy, and revoked.
+ask read job >/dev/null
+said=$(rd 1 HGET "{confirm}:l:job" highest)
+t_check "still known: $said" [ "$said" = "$(printf %020d 8)$term2" ]
+flush
+
 t_case "a thousand elections cost every server one script call per interval, and waiting no more"
 # settled: in the last second there were two calls at most.
 look() { se_from=$(now_ms) se_calls=$(rd_scripts 1); }

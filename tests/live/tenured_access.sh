@@ -7,8 +7,8 @@
 
 t_case "nobody there"
 told 69 "refused" elect --store tenured://127.0.0.1:1 --ttl 3s --wait 1s job
-told 69 "no such file" elect --store "unix:$t_dir/nothing" --ttl 3s --wait 1s job
-told 69 "no such file" status --store "unix:$t_dir/nothing" job
+told 69 "no such socket" elect --store "unix:$t_dir/nothing" --ttl 3s --wait 1s job
+told 69 "no such socket" status --store "unix:$t_dir/nothing" job
 
 t_case "users and passwords"
 "$TENURE_BUILD/tenured" --new-secret ada >"$t_dir/ada"
@@ -32,6 +32,14 @@ end "$campaign"
 t_run "$tenure" run --store "tenured://$at" --ttl 3s app/job -- env
 t_check "the command does not get the secret" [ "$(grep -c "$secret" "$t_out")" -eq 0 ]
 t_check "it ran" has "$t_out" '^TENURE_TOKEN='
+
+t_case "the right to acquire a name is enough for --every of that name"
+t_run "$tenure" run --store "tenured://$at" --every 1h app/nightly -- echo ran
+t_ends 0
+t_prints ran
+t_run "$tenure" run --store "tenured://$at" --every 1h app/nightly -- echo ran
+t_ends 0
+t_refute "not again" [ -s "$t_out" ]
 unset TENURE_TENURED_USER TENURE_TENURED_PASSWORD
 
 t_case "the Unix socket is its owner's, who needs no password"
@@ -72,6 +80,13 @@ else
         t_run setpriv --reuid 65534 $groups "$t_dir/group/tenure" \
             run --store "unix:$t_dir/group/socket" --ttl 3s job -- true
         t_check "$groups: status $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    done
+    for said in ran ''; do
+        t_run setpriv --reuid 65534 --regid 4242 --clear-groups "$t_dir/group/tenure" \
+            run --store "unix:$t_dir/group/socket" --quiet --every 1h nightly -- echo ran
+        t_check "status 0, not $t_status" [ "$t_status" -eq 0 ]
+        t_check "nothing said: $(cat "$t_err")" [ ! -s "$t_err" ]
+        t_check "--every, once: $(cat "$t_out")" [ "$(cat "$t_out")" = "$said" ]
     done
     t_run setpriv --reuid 65534 --regid 65534 --groups 7 "$t_dir/group/tenure" \
         status --store "unix:$t_dir/group/socket" job
@@ -118,6 +133,55 @@ else
     told 77 "another user (uid 65534)" status job --store "unix:$t_dir/nobody/socket"
     told 77 "another user" elect --ttl 3s --wait 1s job --store "unix:$t_dir/nobody/socket"
     end "$nobody"
+fi
+
+# Two real users: the daemon's, 4301, and the application's, 4302; 4303 is neither.
+t_case "a daemon of another user is believed in a directory of root's, and nowhere else"
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null 2>&1; then
+    t_skip "needs root, and setpriv"
+else
+    # serve USER DIRECTORY: a daemon of USER there, for the group 4242.
+    serve() {
+        mkdir -p -m 0755 "$t_dir/data.$1" && chown "$1" "$t_dir/data.$1"
+        setpriv --reuid "$1" --regid "$1" --groups 4242 "$t_dir/program/tenured" --socket-group \
+            4242 --data "$t_dir/data.$1/x" --listen "unix:$2/socket" >"$t_dir/served" 2>&1 &
+        served=$!
+        candidates="$candidates $!"
+        t_check "$2: serves: $(cat "$t_dir/served")" until_line "$t_dir/served" '^tenured ready'
+    }
+    # uses STATUS DIRECTORY: how the application fares.
+    uses() {
+        t_run setpriv --reuid 4302 --regid 4302 --groups 4242 "$t_dir/program/tenure" run \
+            --store "unix:$2/socket" --ttl 3s --wait 5s job -- true
+        t_check "$2: status $t_status: $(cat "$t_err")" [ "$t_status" -eq "$1" ]
+    }
+    chmod 0755 "$t_dir"
+    install -d -o root -g 4301 -m 0775 "$t_dir/roots"
+    install -d -o root -g 4301 -m 0777 "$t_dir/everybodys"
+    install -d -o root -g 4301 -m 1777 "$t_dir/sticky"
+    install -d -o 4303 -g 4301 -m 0775 "$t_dir/strangers"
+    install -d -o 4301 -g 4301 -m 0755 "$t_dir/daemons"
+    serve 4301 "$t_dir/roots"
+    uses 0 "$t_dir/roots"
+    end "$served"
+    for place in everybodys sticky strangers daemons; do
+        serve 4301 "$t_dir/$place"
+        uses 77 "$t_dir/$place"
+        t_check "says why: $(cat "$t_err")" grep -qE "another user|every user" "$t_err"
+        end "$served"
+    done
+    # A forger, to whom root's directory is closed, links to its own socket or takes over another's.
+    serve 4303 "$t_dir/strangers"
+    install -d -o root -g 4301 -m 0775 "$t_dir/linked"
+    setpriv --reuid 4301 --regid 4301 --clear-groups \
+        ln -s "$t_dir/strangers/socket" "$t_dir/linked/socket"
+    uses 77 "$t_dir/linked"
+    ln -f "$t_dir/strangers/socket" "$t_dir/roots/socket"
+    chown 4301 "$t_dir/roots/socket"
+    uses 77 "$t_dir/roots"
+    end "$served"
+    t_run setpriv --reuid 4303 --regid 4303 --clear-groups touch "$t_dir/roots/forged"
+    t_check "a stranger makes nothing there" [ "$t_status" -ne 0 ]
 fi
 
 t_case "another server at that address"

@@ -26,8 +26,7 @@ echo "maxSessionTimeout=4000" >>"$t_dir/one/zoo.cfg"
 zk_start one
 candidate ada less "$(url "$1")" 20s
 until_acted less 0
-hurt_at=$(now_ms)
-zk_kill one
+hurt zk_kill one
 until_ms $((hurt_at + 4200))
 t_promise "nobody acts beyond it: $(($(acted_at less) - hurt_at)) ms" \
     [ "$(acted_at less)" -le $((hurt_at + 4000)) ]

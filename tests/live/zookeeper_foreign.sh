@@ -59,4 +59,29 @@ for data in bytes big note; do
     end $watcher
 done
 
+t_case "nodes that were made by hand with the number of ours are not taken for ours"
+cat >"$t_dir/twin.py" <<END
+from kazoo.client import KazooClient
+kazoo = KazooClient("127.0.0.1:$port")
+kazoo.start(20)
+for twin in range(40): # The server lists children in any order. The next number here is 40.
+    kazoo.create(f"/foreign/twin/{twin}-latch-0000000040", makepath=True)
+kazoo.stop()
+END
+t_run timeout 60 /usr/bin/python3 "$t_dir/twin.py"
+t_check "made: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+"$tenure" elect --store "$url" --ttl 20s --id ada twin >"$t_dir/ada" 2>"$t_dir/ada.err" &
+ada=$!
+t_check "won: $(cat "$t_dir/ada.err")" until_line "$t_dir/ada" '"won"'
+end $ada
+t_check "ends well" [ "$status" -eq 0 ]
+cat >"$t_dir/left.py" <<END
+from kazoo.client import KazooClient
+kazoo = KazooClient("127.0.0.1:$port")
+kazoo.start(20)
+print(len(kazoo.get_children("/foreign/twin")))
+kazoo.stop()
+END
+t_run timeout 60 /usr/bin/python3 "$t_dir/left.py"
+t_check "only theirs are left: $(cat "$t_out")" [ "$(cat "$t_out")" -eq 40 ]
 t_done

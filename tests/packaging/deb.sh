@@ -1,11 +1,10 @@
 #!/bin/sh
 # deb.sh - the Debian packages: two builds give the same bytes, lintian has nothing to say, and in a
 # bare Debian 12 they are installed, used and removed again.
-#
-# The mirror is that of this machine's own apt. TENURE_DEB_ROOT: a folder that keeps the bare system
-# between runs; it is made there if need be.
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/packaging/bare.lib
+. "$TENURE_ROOT/tests/packaging/bare.lib"
 
 # skip_all REASON
 skip_all() {
@@ -18,10 +17,15 @@ for tool in dpkg-buildpackage dh lintian apt-get; do
 done
 
 t_case "two builds give the same bytes"
-# In another folder, with another umask, time zone and language.
+# The second from the sources of the first, so that an edit in between does not count; in another
+# folder, with another umask, time zone and language. Without git, the sources' time is given.
+SOURCE_DATE_EPOCH=$(git -C "$TENURE_ROOT" log -1 --format=%ct 2>/dev/null || echo 1700000000)
+export SOURCE_DATE_EPOCH
 t_run "$TENURE_ROOT/tools/deb" "$t_dir/packages"
 t_check "status $t_status: $(tail -n 20 "$t_err")" [ "$t_status" -eq 0 ]
-(umask 027 && env TZ=Asia/Tokyo LC_ALL=C.UTF-8 "$TENURE_ROOT/tools/deb" \
+mkdir "$t_dir/sources"
+(umask 027 && tar -xzf "$t_dir"/packages/tenure-*.tar.gz -C "$t_dir/sources" \
+    --strip-components=1 && env TZ=Asia/Tokyo LC_ALL=C.UTF-8 "$t_dir/sources/tools/deb" \
     "$t_dir/again/in/another/place") >/dev/null 2>&1
 for package in "$t_dir"/packages/*.deb; do
     t_check "same bytes" cmp "$package" "$t_dir/again/in/another/place/${package##*/}"
@@ -38,50 +42,9 @@ t_run lintian --allow-root --fail-on error,warning --suppress-tags initial-uploa
 t_check "$(grep -E '^[EW]:' "$t_out")" [ "$t_status" -eq 0 ]
 
 t_case "in a bare Debian 12"
-if [ "$(id -u)" -ne 0 ] || [ ! -x /usr/sbin/debootstrap ]; then
-    t_skip "needs root, and debootstrap"
-    t_done
-fi
-# shellcheck disable=SC2016 # The format is apt's.
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CREATED_BY)' 2>/dev/null |
-    awk '$2 == "bookworm" && $3 == "Packages" { print $1; exit }')
-if [ -z "$mirror" ]; then
-    t_skip "the apt of this machine knows no bookworm"
-    t_done
-fi
-base=${TENURE_DEB_ROOT:-$t_dir/base}
-if [ ! -e "$base/etc/debian_version" ]; then
-    proxy=$(apt-config shell proxy Acquire::http::Proxy)
-    eval "$proxy"
-    t_run env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase bookworm "$base.new" \
-        "$mirror"
-    t_check "debootstrap: $(tail -n 5 "$t_out")" [ "$t_status" -eq 0 ]
-    [ "$t_status" -eq 0 ] || t_done
-    mv "$base.new" "$base"
-fi
-root=$t_dir/root
-cp -a "$base" "$root"
+bare_begin
 mkdir "$root/packages"
 cp "$t_dir"/packages/*.deb "$root/packages"
-# This machine's own sources and proxies.
-cp /etc/resolv.conf "$root/etc/resolv.conf"
-rm -f "$root/etc/apt/sources.list"
-cp -R /etc/apt/. "$root/etc/apt/"
-mkdir -p "$root/usr/share/keyrings"
-cp -R /usr/share/keyrings/. "$root/usr/share/keyrings/"
-
-# inside COMMAND...: in the bare system, with namespaces of its own for processes and mounts.
-inside() {
-    t_run unshare --mount --pid --fork --mount-proc="$root/proc" \
-        chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        DEBIAN_FRONTEND=noninteractive "$@"
-}
-
-# fine WHAT: the last command inside ended well.
-fine() { t_check "$1: status $t_status: $(tail -n 5 "$t_err")" [ "$t_status" -eq 0 ]; }
-
-inside apt-get -qq update
-fine "apt-get update"
 inside sh -c 'apt-get -qq -y --no-install-recommends install /packages/libtenure0_*.deb \
     /packages/libtenure-dev_*.deb /packages/tenure_*.deb /packages/tenured_*.deb'
 fine "the packages are installed"
@@ -99,19 +62,30 @@ unit=$root/lib/systemd/system/tenured.service
 start=$(sed -n '/^ExecStart=/,/[^\\]$/p' "$unit" | sed 's/^ExecStart=//; s/\\$//' | tr '\n' ' ')
 t_check "$start" [ -x "$root${start%% *}" ]
 
-t_case "the daemon runs as its own user, and its socket is for the group"
+t_case "the daemon runs as its own user, and an application in the group leads there"
 cat >"$root/try" <<END
 set -e
 systemd-tmpfiles --create /usr/lib/tmpfiles.d/tenured.conf
 setpriv --reuid tenured --regid tenured --init-groups $start >/ready 2>&1 &
 for i in \$(seq 600); do grep -q ready /ready && break; sleep 0.1; done
-stat -c '%U:%G %a' /run/tenured/tenured.sock /var/lib/tenured
+stat -c '%U:%G %a' /run/tenured /run/tenured/tenured.sock /var/lib/tenured
+useradd -m app
+usermod -a -G tenure app
+useradd -m other
+setpriv --reuid app --regid app --init-groups env HOME=/home/app \
+    tenure run --store unix:/run/tenured/tenured.sock --ttl 2s job -- \
+    sh -c 'echo "app \$TENURE_TOKEN"'
+setpriv --reuid other --regid other --init-groups env HOME=/home/other \
+    tenure status --store unix:/run/tenured/tenured.sock job 2>&1 || echo "other: \$?"
 kill \$!
 wait \$!
 END
 inside sh /try
 fine "the daemon: $(cat "$root/ready" 2>/dev/null)"
+t_prints "root:tenured 775"
 t_prints "tenured:tenure 660"
+t_prints "app 1"
+t_prints "other: 77"
 t_prints "tenured:tenured 700"
 
 t_case "a program is built on the library that is installed, and leads"
@@ -129,9 +103,21 @@ t_prints "working, token 1"
 t_case "documents, licence and manual are there"
 for file in share/doc/tenured/copyright share/doc/tenured/README.Debian share/man/man1/tenure.1.gz \
     share/man/man3/tenure_open.3.gz share/man/man3/tenure_close.3.gz \
-    share/bash-completion/completions/tenure; do
+    share/bash-completion/completions/tenure share/fish/vendor_completions.d/tenure.fish; do
     t_check "there is /usr/$file" [ -e "$root/usr/$file" ]
 done
+
+t_case "the pages lead to each other, and to the examples"
+here=$root/usr/share/doc/tenure
+# But for the sources and the licence, which are elsewhere.
+(cd "$here" && grep -Eo '\]\([A-Za-z0-9./_-]*' README.md docs/*.md docs/stores/*.md) |
+    grep -Ev '(\]\(https?$|include/|bench/|bindings/|CONTRIBUTING|CHANGELOG|LICENSE)' |
+    sed 's/:\](/ /' | sort -u >"$t_dir/links"
+t_check "there are links" [ "$(wc -l <"$t_dir/links")" -gt 50 ]
+while read -r page target; do
+    [ -z "$target" ] || [ -e "$here/$(dirname "$page")/$target" ] || echo "$page: $target"
+done <"$t_dir/links" >"$t_dir/broken"
+t_check "broken: $(tr '\n' ' ' <"$t_dir/broken")" [ ! -s "$t_dir/broken" ]
 
 t_case "removed, they leave nothing but the data"
 inside apt-get -qq -y purge libtenure0 libtenure-dev tenure tenured

@@ -27,7 +27,7 @@ static struct stage_result close_and_check(struct stage *stage)
     struct stage_result result = stage_close(stage);
 
     CHECK_EQ_U64(result.left, 0);
-    CHECK(result.beat_overrun <= 0);
+    CHECK_PROMISE(result.beat_overrun <= 0);
     CHECK(result.gone_overrun <= 0);
     return result;
 }
@@ -291,9 +291,9 @@ TEST(extending_keeps_the_command_alive)
 {
     struct stage stage;
 
-    stage_init(&stage, 20, 80, 220);
+    stage_init(&stage, 20, 80, 1000); /* Longer than a busy machine stands still. */
     CHECK(stage_open(&stage, "term=0"));
-    stage_let(600);
+    stage_let(2500);
     CHECK_EQ_U64(stage_count(&stage), 1);
     CHECK_EQ_I64(stage.shared->reason, -1);
     stage.shared->stop = true;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# completions.sh - bash and zsh complete every verb and every option that the help knows.
+# completions.sh - bash, zsh and fish complete every verb and every option that the help knows.
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 # shellcheck source=completions/tenure.bash
@@ -8,7 +8,7 @@
 tenure=$TENURE_BUILD/tenure
 export TENURE_STORE=sqlite:$t_dir/t.db
 
-verbs() { "$tenure" help | sed -n '/^Verbs:/,/^$/p' | grep -Eo '^  [a-z]+'; }
+verbs() { "$tenure" help | sed -n '/^Verbs:/,/^$/p' | grep -Eo '^  [a-z-]+'; }
 # options VERB: what its help says, found in another way than the completion does.
 options() {
     "$tenure" "$1" --help | sed -n '/^Options:/,/^$/p' | grep -Eo -- '^ *-[a-z, -]*' |
@@ -80,7 +80,7 @@ offers 'tenure run --ttl ' ''
 offers 'tenure run -s s' sqlite:
 : >"$t_dir/third.db"
 offers "tenure run -s sqlite:$t_dir/thi" "$t_dir/third.db"
-offers 'tenure re' release renew revoke
+offers 'tenure re' release renew resume revoke
 offers 'tenure help ru' run
 offers 'tenure sim --scenario one' one-way-cut
 offers 'tenure sim --plant no-pol' no-poll
@@ -150,5 +150,68 @@ else
     left=$(sed 's/1\.\.500/1..20/' "$t_dir/type.zsh" >"$t_dir/short.zsh" &&
         zsh -f "$t_dir/short.zsh" 'tenure r' renew surrender)
     t_check "found: $left" [ "$left" = surrender ]
+fi
+
+# fish_offers LINE: what fish offers, one per line, without what it means.
+fish_offers() {
+    fish --no-config -c "source '$TENURE_ROOT/completions/tenure.fish'
+        complete -C \"$1\"" 2>&1 | cut -f1
+}
+# fishes LINE WORD...: fish offers exactly these.
+fishes() {
+    local line=$1
+    shift
+    fish_offers "$line" >"$t_dir/fished"
+    t_check "'$line' offers $*, not $(tr '\n' ' ' <"$t_dir/fished")" \
+        [ "$(sort "$t_dir/fished")" = "$(printf '%s\n' "$@" | sort)" ]
+}
+# fish_misses: verbs and options that fish does not complete.
+fish_misses() {
+    local verb option
+    fish_offers 'tenure ' >"$t_dir/verbs"
+    for verb in $(verbs); do
+        grep -qx -- "$verb" "$t_dir/verbs" || echo "$verb"
+        fish_offers "tenure $verb -" >"$t_dir/options"
+        for option in $(options "$verb"); do
+            grep -qx -- "$option" "$t_dir/options" || echo "$verb $option"
+        done
+    done
+}
+
+if ! command -v fish >/dev/null; then
+    t_case "fish"
+    t_skip "fish is not installed; tools/deps ci installs it"
+else
+    export PATH="$TENURE_BUILD:$PATH" HOME="$t_dir"
+    t_case "fish: every verb and every option"
+    fish_misses >"$t_dir/missing"
+    t_refute "missing: $(tr '\n' ' ' <"$t_dir/missing")" [ -s "$t_dir/missing" ]
+
+    t_case "fish: names, values and the command"
+    for name in jobs/a jobs/b:1 other; do
+        "$tenure" acquire $name >/dev/null 2>&1
+        "$tenure" acquire $name.2 --store "sqlite:$t_dir/second.db" >/dev/null 2>&1
+    done
+    fishes 'tenure status jobs/' jobs/a jobs/b:1
+    fishes 'tenure status other jobs/' jobs/a jobs/b:1
+    fishes 'tenure status --json o' other
+    fishes "tenure run --ttl 5s --store sqlite:$t_dir/second.db o" other.2
+    fishes "tenure run --store=sqlite:$t_dir/second.db o" other.2
+    fishes 'tenure run --ttl ' ''
+    fishes 'tenure run -s s' sqlite:
+    fishes 'tenure run --contain c' cgroup
+    fishes 'tenure re' release renew resume revoke
+    fishes 'tenure help ru' run
+    fishes 'tenure sim --scenario one' one-way-cut
+    fishes 'tenure fence sh' show
+    fishes 'tenure revoke other ' ''
+    fishes "tenure run other -- cat $t_dir/type" "$t_dir/type.zsh"
+
+    t_case "fish: a missing option is found"
+    mkdir "$t_dir/few"
+    cp "$t_dir/tenure" "$t_dir/few/tenure" # Without renew and --once.
+    PATH="$t_dir/few:$PATH" fish_misses >"$t_dir/missing"
+    t_check "the verb" grep -qx renew "$t_dir/missing"
+    t_check "the option" grep -qx 'run --once' "$t_dir/missing"
 fi
 t_done

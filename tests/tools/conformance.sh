@@ -34,6 +34,7 @@ planted renews-nothing one_renewal_keeps_all_leases
 planted forgets-open an_open_said_again_is_the_same_session
 planted cuts-labels names_and_labels_go_to_their_limits
 planted no-limits ttls_go_to_their_limits
+planted raises-nothing a_raised_counter_grants_above_it
 planted lost-at-close closing_answers_what_is_pending
 # In a store that other processes see.
 TENURE_CONFORMANCE_URL=sqlite:

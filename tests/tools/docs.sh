@@ -158,6 +158,140 @@ else
     t_skip "there is no mandoc"
 fi
 
+# verbs_of PROGRAM, options_of PROGRAM VERB: what the help says.
+verbs_of() { "$1" help | sed -n '/^Verbs:/,/^$/p' | grep -Eo '^  [a-z-]+'; }
+options_of() {
+    "$1" "$2" --help | sed -n '/^Options:/,/^$/p' | grep -Eo -- '^ *(-[a-z], )?--[a-z-]*[a-z]' |
+        grep -Eo -- '--[a-z-]*' | grep -vx -e --help
+}
+
+# pages_of ROOT VERB: those that have it in their SYNOPSIS.
+pages_of() {
+    for po_page in "$1"/man/*.1; do
+        sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/p' "$po_page" |
+            grep -Eq "^\.Cm ([a-z| -]* )?$2( |\$)" && echo "$po_page"
+    done
+}
+
+# check_verbs ROOT PROGRAM: the manual has every verb, and each of its options.
+check_verbs() {
+    for verb in $(verbs_of "$2"); do
+        pages=$(pages_of "$1" "$verb")
+        [ -n "$pages" ] || echo "man: no page for tenure $verb"
+        for option in $(options_of "$2" "$verb"); do
+            # shellcheck disable=SC2086 # Words.
+            [ -z "$pages" ] || grep -Eq "(Fl|,) ${option#-}( |\$)" $pages ||
+                echo "man: tenure $verb: no $option"
+        done
+    done
+}
+
+t_case "the manual has every verb and every option that the help knows"
+tenure=$TENURE_BUILD/tenure
+check_verbs "$TENURE_ROOT" "$tenure" >"$t_dir/found"
+t_check "$(cat "$t_dir/found")" [ ! -s "$t_dir/found" ]
+t_check "there are options" [ "$(options_of "$tenure" run | wc -l)" -ge 15 ]
+
+t_case "a verb and an option without a page are found"
+cat >"$t_dir/more" <<END
+#!/bin/sh
+"$tenure" "\$@" | sed -e 's/^  elect /  reign /' -e 's/--grace/--mercy/'
+END
+chmod +x "$t_dir/more"
+check_verbs "$TENURE_ROOT" "$t_dir/more" >"$t_dir/found" 2>/dev/null
+t_check "the verb: $(cat "$t_dir/found")" grep -qx 'man: no page for tenure reign' "$t_dir/found"
+t_check "the option" grep -qx 'man: tenure run: no --mercy' "$t_dir/found"
+
+# check_evidence ROOT: each cell of the table of features ends with the mark of its evidence, which
+# is below, and every mark below is used.
+check_evidence() {
+    awk '
+        /^## / { on = $0 == "## Feature by feature" }
+        on && /^\| [a-z]/ {
+            cells = split($0, cell, / *\| */)
+            for (i = 3; i < cells; i++) {
+                words = split(cell[i], word, " ")
+                if (word[words] ~ /^[A-Z][0-9]+$/)
+                    used[word[words]] = 1
+                else
+                    print "docs/comparison.md: no evidence for: " cell[2] ", column " i - 2
+            }
+        }
+        on && /^[A-Z][0-9]+ ./ { given[$1] = 1 }
+        END {
+            for (mark in used)
+                if (!(mark in given))
+                    print "docs/comparison.md: " mark " is not there"
+            for (mark in given)
+                if (!(mark in used))
+                    print "docs/comparison.md: no cell leads to " mark
+        }' "$1/docs/comparison.md" | sort
+}
+
+t_case "every cell of the comparison has its evidence"
+check_evidence "$TENURE_ROOT" >"$t_dir/found"
+t_refute "$(cat "$t_dir/found")" [ -s "$t_dir/found" ]
+t_check "there are cells" [ "$(grep -cE '^\| .* [A-Z][0-9]+ \|$' \
+    "$TENURE_ROOT/docs/comparison.md")" -ge 12 ]
+
+t_case "a cell without evidence is found"
+mkdir -p "$t_dir/cells/docs"
+cat >"$t_dir/cells/docs/comparison.md" <<'END'
+## Feature by feature
+
+| | A | B |
+|---|---|---|
+| x | yes A1 | no |
+| y | no A2 | - A1 |
+
+A1 A file.
+A3 Another one.
+END
+check_evidence "$t_dir/cells" >"$t_dir/found"
+t_check "a cell" grep -qx 'docs/comparison.md: no evidence for: x, column 2' "$t_dir/found"
+t_check "a mark" grep -qx 'docs/comparison.md: A2 is not there' "$t_dir/found"
+t_check "evidence of nothing" grep -qx 'docs/comparison.md: no cell leads to A3' "$t_dir/found"
+t_check "nothing else" [ "$(wc -l <"$t_dir/found")" -eq 3 ]
+
+# check_place ROOT: the placeholder for the project's place in the net is the same everywhere. It is
+# the HOMEPAGE_URL of CMakeLists.txt.
+check_place() {
+    place=$(sed -n 's|^project(.* HOMEPAGE_URL https://\([^ ]*\).*|\1|p' "$1/CMakeLists.txt")
+    [ -n "$place" ] || echo "CMakeLists.txt: no HOMEPAGE_URL"
+    (
+        cd "$1" || exit
+        has() { grep -qF -e "$2" "$1" || echo "$1: does not say $2"; }
+        has bindings/go/go.mod "module $place/tenure"
+        has docs/go.md "$place/tenure"
+        has bindings/python/pyproject.toml "https://$place"
+        has packaging/debian/control "<maintainers@$place>"
+        has packaging/debian/control "Homepage: https://$place"
+        has packaging/debian/changelog "<maintainers@$place>"
+    )
+}
+
+t_case "the packages name one place"
+check_place "$TENURE_ROOT" >"$t_dir/found"
+t_refute "$(cat "$t_dir/found")" [ -s "$t_dir/found" ]
+
+t_case "a package that names another place is found"
+(cd "$TENURE_ROOT" && tar -cf - CMakeLists.txt bindings/go/go.mod bindings/python/pyproject.toml \
+    docs/go.md packaging/debian) | (mkdir "$t_dir/place" && tar -xf - -C "$t_dir/place")
+sed -i 's/^module .*/module elsewhere.example\/tenure/' "$t_dir/place/bindings/go/go.mod"
+check_place "$t_dir/place" >"$t_dir/found"
+t_check "it is named: $(cat "$t_dir/found")" \
+    grep -q '^bindings/go/go.mod: does not say' "$t_dir/found"
+t_check "nothing else" [ "$(wc -l <"$t_dir/found")" -eq 1 ]
+
+# The reader test: the README's table answers what a newcomer asks, in this order.
+t_case "the README leads to an answer to each of the ten questions"
+sed -n '/^## Read on/,/^## /p' "$TENURE_ROOT/README.md" | sed -n 's/^| \(.*?\) | .*](.*) |$/\1/p' \
+    >"$t_dir/questions"
+for words in "What is it" "not use it" "Which store" "What TTL" "process pauses" "hand over" \
+    "see who leads" "What does it cost" "fence PostgreSQL" "upgrade"; do
+    t_check "$words" grep -qF -e "$words" "$t_dir/questions"
+done
+
 t_case "something was looked at"
 documents "$TENURE_ROOT" >"$t_dir/documents"
 t_check "the README" grep -qx './README.md' "$t_dir/documents"

@@ -9,14 +9,14 @@ unset TENURE_STORE
 t_case "without any engine it builds"
 t_run cmake -S "$TENURE_ROOT" -B "$t_dir/bare" -DCMAKE_C_COMPILER="$compiler" \
     -DCMAKE_BUILD_TYPE=Debug -DTENURE_TESTS=OFF -DTENURE_ETCD=OFF -DTENURE_POSTGRES=OFF \
-    -DTENURE_ZOOKEEPER=OFF -DTENURE_TLS=OFF -DTENURE_HTTP=OFF -DTENURE_WEB=OFF
+    -DTENURE_ZOOKEEPER=OFF -DTENURE_TLS=OFF -DTENURE_WEB=OFF
 t_check "configures: $(tail -n 3 "$t_err")" [ "$t_status" -eq 0 ]
 t_check "says what is left out" grep -q "Left out: etcd; it needs libnghttp2-dev" "$t_out"
 t_run cmake --build "$t_dir/bare" -j2 --target tenure
 t_check "builds: $(grep -m 3 error "$t_err" "$t_out")" [ "$t_status" -eq 0 ]
 [ -x "$t_dir/bare/tenure" ] || t_done
 tenure=$t_dir/bare/tenure
-for library in libpq nghttp2 protobuf-c zookeeper libssl microhttpd libcurl; do
+for library in libpq nghttp2 protobuf-c zookeeper libssl libcurl; do
     t_refute "no $library" sh -c "ldd '$tenure' | grep -q '$library'"
 done
 

@@ -134,7 +134,7 @@ before=
 printf '%s\n' "$(block include/tenure/tenure.h tenure_open)" |
     sed '/^while/,$d' >"$t_dir/hasty"
 # shellcheck disable=SC2016
-echo 'uint64_t token; while (rc == 0 && (token = tenure_token(election)) != 0 && !stopping) {' \
+echo 'while (rc == 0 && (token = tenure_token(election)) != 0 && !stopping) {' \
     'write_something(token); wait_a_moment(); }' >>"$t_dir/hasty"
 expect=ended leads hasty "$(cat "$t_dir/hasty")" "$end"
 t_refute "nothing was written" grep -q wrote "$t_out"

@@ -134,6 +134,23 @@ t_check "status" [ "$t_status" -eq 1 ]
 t_refute "no second try" says "once more, by itself: broken.sh"
 t_check "summary" last_line_is "0 passed, 2 failed, 0 skipped"
 
+t_case "run: no second try for a program of the build, or behind a sanitizer's report"
+t_run sh -c 'cd "$1" && shift && "$@"' - "$TENURE_BUILD" \
+    "$run" -b . -j 2 tests/fixtures/failing "$t_dir/good.sh"
+t_refute "a program, also by a relative path" says "once more, by itself: failing"
+suite memory <<END
+. "\$TENURE_ROOT/tests/harness/lib.sh"
+t_case "clean, the second time"
+[ -e "$t_dir/memory.here" ] ||
+    echo "==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1"
+t_check "it has been here before" [ -e "$t_dir/memory.here" ]
+touch "$t_dir/memory.here"
+t_done
+END
+t_run "$run" -b "$TENURE_BUILD" -j 2 "$t_dir/memory.sh" "$t_dir/good.sh"
+t_check "status" [ "$t_status" -eq 1 ]
+t_refute "a report of AddressSanitizer" says "once more, by itself: memory.sh"
+
 t_case "run: a skip is loud, and fails when CI=true"
 t_run env CI= "$run" -b "$TENURE_BUILD" "$fixtures/skipping"
 t_check "status on a desk" [ "$t_status" -eq 0 ]

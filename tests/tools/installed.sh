@@ -36,6 +36,9 @@ for page in man1/tenure.1 man3/libtenure.3 man3/tenure_open.3 man3/tenure_close.
     man3/tenure_deadline.3 man3/tenure_fence_file_append.3; do
     t_check "installed" [ -s "$mandir/$page" ]
 done
+for page in "$TENURE_ROOT"/man/*.1; do
+    t_check "installed: ${page##*/}" [ -s "$mandir/man1/${page##*/}" ]
+done
 unit=$prefix/lib/systemd/system/tenured.service
 t_check "the unit names the program that is installed: $(grep ExecStart "$unit")" \
     grep -q "^ExecStart=$prefix/bin/tenured " "$unit"

@@ -107,6 +107,13 @@ TEST(list_nodes_leave_from_anywhere)
     CHECK(tn_list_take(&list) == &nodes[1]);
     CHECK(tn_list_take(&list) == &nodes[2]);
     CHECK(tn_list_first(&list) == NULL);
+    tn_list_add_first(&list, &nodes[1]);
+    tn_list_add_first(&list, &nodes[0]);
+    tn_list_add(&list, &nodes[2]);
+    CHECK(tn_list_first(&list) == &nodes[0]);
+    CHECK(tn_list_next(&list, &nodes[0]) == &nodes[1]);
+    CHECK(tn_list_next(&list, &nodes[1]) == &nodes[2]);
+    CHECK(tn_list_next(&list, &nodes[2]) == NULL);
 }
 
 TEST(list_moves_behind_another)

@@ -19,26 +19,26 @@ static Etcd__KeyValue key_of(const void *bytes, size_t len)
     return kv;
 }
 
-static bool is_bid(const char *key)
+static bool is_candidate(const char *key)
 {
     struct tn_etcd_keys keys;
     Etcd__KeyValue kv = key_of(key, strlen(key));
 
     tn_etcd_keys(&keys, &store, "job", 0);
-    return tn_etcd_is_bid(&keys, &kv);
+    return tn_etcd_is_candidate(&keys, &kv);
 }
 
 TEST(a_candidate_is_named_by_a_lease)
 {
     struct tn_etcd_keys keys;
 
-    CHECK(is_bid("t/job/1"));
-    CHECK(is_bid("t/job/694d7a5c3b2e1f08"));
-    CHECK(is_bid("t/job/7fffffffffffffff"));
+    CHECK(is_candidate("t/job/1"));
+    CHECK(is_candidate("t/job/694d7a5c3b2e1f08"));
+    CHECK(is_candidate("t/job/7fffffffffffffff"));
     tn_etcd_keys(&keys, &store, "job", 0x1234567890abcdef);
-    CHECK(is_bid(keys.own));
+    CHECK(is_candidate(keys.own));
     /* Go writes a negative one so. */
-    CHECK(is_bid("t/job/-7a"));
+    CHECK(is_candidate("t/job/-7a"));
 }
 
 TEST(other_keys_below_a_name_are_no_candidates)
@@ -70,7 +70,7 @@ TEST(other_keys_below_a_name_are_no_candidates)
     };
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        CHECK(!is_bid(keys[i]));
+        CHECK(!is_candidate(keys[i]));
 }
 
 TEST(a_key_with_a_zero_byte_is_no_candidate)
@@ -79,7 +79,7 @@ TEST(a_key_with_a_zero_byte_is_no_candidate)
     Etcd__KeyValue kv = key_of("t/job/1\0002", 9);
 
     tn_etcd_keys(&keys, &store, "job", 0);
-    CHECK(!tn_etcd_is_bid(&keys, &kv));
+    CHECK(!tn_etcd_is_candidate(&keys, &kv));
 }
 
 /* Whatever the bytes, a key that is taken for a candidate's fits where keys are kept. */
@@ -103,9 +103,9 @@ TEST(random_keys_are_refused_or_fit)
                                ? (uint8_t)tn_prng_below(&prng, 256)
                                : (uint8_t)letters[tn_prng_below(&prng, sizeof letters - 1)];
         Etcd__KeyValue kv = key_of(bytes, len + 6);
-        if (tn_etcd_is_bid(&keys, &kv)) {
+        if (tn_etcd_is_candidate(&keys, &kv)) {
             bids++;
-            tn_etcd_bid_key(&kv, kept);
+            tn_etcd_candidate_key(&kv, kept);
             CHECK(tn_etcd_key_is(&kv, kept));
         }
         free(bytes);
@@ -148,4 +148,57 @@ TEST(a_time_to_live_of_any_size_is_a_time)
     CHECK_EQ_I64(tn_etcd_seconds(-1), 0);
     CHECK_EQ_I64(tn_etcd_seconds(INT64_MIN), 0);
     CHECK(tn_etcd_seconds(INT64_MAX) > TN_SEC(1000000));
+}
+
+/* The name that another program's leader at @key has, with the prefix; "": it is none. */
+static const char *foreign_name(const char *key, int64_t lease)
+{
+    static char name[100];
+    Etcd__KeyValue kv = key_of(key, strlen(key));
+
+    kv.lease = lease;
+    (void)snprintf(name, sizeof name, "%.*s", (int)tn_etcd_foreign_name(&kv), key);
+    return name;
+}
+
+TEST(leaders_of_patroni_and_vitess)
+{
+    CHECK_STR(foreign_name("/service/demo/leader", 7), "/service/demo/leader");
+    CHECK_STR(foreign_name("leader", 7), "leader");
+    CHECK_STR(foreign_name("v/elections/orc/locks/4660", 0x1234), "v/elections/orc");
+    CHECK_STR(foreign_name("elections/orc/locks/4660", 0x1234), "elections/orc");
+    static const char *const others[] = {
+        "",
+        "/service/demo/members/one",
+        "/service/demo/cheerleader",
+        "/service/demo/leader/",
+        "v/elections/orc/locks/1234",
+        "v/elections/orc/locks/",
+        "v/elections/locks/4660",
+        "v/elections/a/b/locks/4660",
+        "v/reelections/orc/locks/4660",
+        "v/keyspaces/orc/locks/4660",
+        "locks/4660",
+        "4660",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        CHECK_STR(foreign_name(others[i], 0x1234), "");
+    CHECK_STR(foreign_name("/service/demo/leader", 0), "");
+}
+
+TEST(names_that_another_program_could_have)
+{
+    struct tn_etcd_foreign foreign;
+
+    CHECK(tn_etcd_foreign_make(&foreign, &store, "demo/leader"));
+    CHECK_STR(foreign.key, "t/demo/leader");
+    CHECK_STR(foreign.mark, "t/demo/initialize");
+    CHECK(tn_etcd_foreign_make(&foreign, &store, "leader"));
+    CHECK_STR(foreign.mark, "t/initialize");
+    CHECK(tn_etcd_foreign_make(&foreign, &store, "root/elections/orc"));
+    CHECK_STR(foreign.key, "t/root/elections/orc/locks/");
+    CHECK_STR(foreign.mark, "t/root/cells/");
+    CHECK(!tn_etcd_foreign_make(&foreign, &store, "job"));
+    CHECK(!tn_etcd_foreign_make(&foreign, &store, "elections/a/b"));
+    CHECK(!tn_etcd_foreign_make(&foreign, &store, "ringleader"));
 }

@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "receivers/target.h"
-#include "stores/sqlite/sqlite.h"
 #include "tenure/fence_sqlite.h"
+#include "tests/unit/sqlite_sync.h"
 
 static char folder[64];
 static char path[128];
@@ -355,22 +355,19 @@ TEST(a_temporary_table_of_the_same_name_is_not_the_fence)
 TEST(a_stores_own_file_can_carry_fences)
 {
     struct tn_clock clock;
-    struct tn_sqlite_options options = { .clock = &clock, .create = true };
     struct tn_sqlite *store = NULL;
-    struct tn_sqlite_lease *leases = NULL;
-    size_t count = 7;
+    struct tn_store_query query = { .prefix = "" };
     char journal[160];
 
     fresh();
     (void)snprintf(journal, sizeof journal, "%s-journal", path);
     CHECK_EQ_I64(tn_clock_init(&clock), 0);
-    CHECK_EQ_I64(tn_sqlite_open(path, &options, &store, &error), 0);
+    CHECK_EQ_I64(sync_open(path, &clock, true, &store, &error), 0);
     CHECK_EQ_I64(tn_fence_raise_at(url, "orders", 7, TN_SEC(5), &error), 0);
-    CHECK_EQ_I64(tn_sqlite_list(store, "", &leases, &count, &error), 0);
-    CHECK_EQ_U64(count, 0);
-    free(leases);
+    CHECK_EQ_I64(tn_sqlite_list(store, &query, &error), 0);
+    CHECK_EQ_U64(query.count, 0);
     tn_sqlite_close(store);
-    CHECK_EQ_I64(tn_sqlite_open(path, &options, &store, &error), 0);
+    CHECK_EQ_I64(sync_open(path, &clock, true, &store, &error), 0);
     CHECK_EQ_I64(tn_fence_raise_at(url, "orders", 6, TN_SEC(5), &error), TENURE_E_STALE);
     CHECK_STR(error_text, "the fence stands at 7 already");
     tn_sqlite_close(store);

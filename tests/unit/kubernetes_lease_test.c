@@ -11,7 +11,7 @@
 
 static struct tn_json_value values[VALUES];
 static char text[8192], written[8192];
-static const struct tn_kube_wall wall = { 1795000000, 123456 }; /* 2026-11-18T11:06:40 */
+static const struct timespec wall = { 1795000000, 123456000 }; /* 2026-11-18T11:06:40 */
 
 static struct tn_kube_lease take(const char *document, const char *claimant)
 {

@@ -599,3 +599,75 @@ TEST(who_is_busy_or_in_line_adopts_nothing)
     CHECK(tn_line_adopt(&sibling, 0, &key, true));
     CHECK_EQ_U64(told.revoked, 1);
 }
+
+TEST(the_lowest_order_is_first_and_the_next_lower_one_is_before_ours)
+{
+    const struct tn_line_seen keys[] = {
+        { 12, false }, { 0, false }, { 9, true }, { 4, false }, { 7, false }
+    };
+    struct tn_line_view view;
+
+    tn_line_find(9, TN_LINE_OURS, keys, 5, &view);
+    CHECK_EQ_I64(view.whose, TN_LINE_NAMED_MINE);
+    CHECK_EQ_U64(view.own.order, 9);
+    CHECK_EQ_U64(view.first, 4);
+    CHECK_EQ_U64(view.before, 7);
+    CHECK(!view.proved);
+    tn_line_find(0, TN_LINE_NO_KEY, keys, 5, &view);
+    CHECK_EQ_I64(view.whose, TN_LINE_NOBODYS); /* None was created: the name proves nothing. */
+    CHECK_EQ_U64(view.first, 4);
+    CHECK_EQ_U64(view.before, 0);
+    tn_line_find(9, TN_LINE_OURS, keys, 0, &view);
+    CHECK_EQ_U64(view.first, 0);
+}
+
+TEST(of_the_keys_that_bear_our_name_the_known_one_is_ours_or_else_the_newest)
+{
+    const struct tn_line_seen keys[] = { { 5, true }, { 8, true }, { 6, true } };
+    struct tn_line_view view;
+
+    tn_line_find(0, TN_LINE_UNSURE, keys, 3, &view);
+    CHECK_EQ_U64(view.own.order, 8);
+    CHECK_EQ_U64(view.before, 6);
+    tn_line_find(6, TN_LINE_OURS, keys, 3, &view);
+    CHECK_EQ_U64(view.own.order, 6);
+    tn_line_find(5, TN_LINE_NO_KEY, keys, 3, &view); /* It came back with a backup. */
+    CHECK_EQ_U64(view.own.order, 5);
+}
+
+TEST(a_holder_is_reminded_of_what_it_has_not_heard_of)
+{
+    begin(false);
+    win();
+    tn_line_remind(&line, 0);
+    CHECK_EQ_U64(told.revoked, 0);
+    tn_line_changed(&claim, 0, 9);
+    CHECK_EQ_U64(line.revocations, 1);
+    tn_line_remind(&line, 0);
+    CHECK_EQ_U64(told.revoked, 2);
+    tn_line_remind(&line, 1);
+    CHECK_EQ_U64(told.revoked, 2);
+}
+
+TEST(the_end_of_a_key_that_is_being_released_is_no_news)
+{
+    begin(false);
+    win();
+    tn_line_release(&claim, 0, 9);
+    check_asked(TN_LINE_REMOVE);
+    tn_line_gone(&claim, 0, 9);
+    CHECK_EQ_U64(told.ended, 0);
+    CHECK_EQ_U64(line.revocations, 0);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+}
+
+TEST(a_revoked_claim_that_is_forgotten_is_due_no_more)
+{
+    begin(false);
+    win();
+    tn_line_changed(&claim, 0, 9);
+    CHECK_EQ_I64(tn_line_wake_at(&line), HOLD_OFF);
+    tn_line_remove(&claim);
+    CHECK_EQ_I64(tn_line_wake_at(&line), TN_NEVER);
+}

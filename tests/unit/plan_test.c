@@ -555,3 +555,26 @@ TEST(resign_bound_counts_a_kill_on_a_slow_clock)
     tn_plan_judge(&plan, &answer);
     CHECK_EQ_I64(answer.failover_resign, TN_NEVER);
 }
+
+/* A session that ends early, as with the node of its Consul agent, frees its names after the
+ * lock-delay, however long its TTL is. */
+TEST(no_deadline_counts_with_more_than_the_lock_delay)
+{
+    struct tn_plan plan;
+    struct tn_plan_answer answer;
+    int64_t value;
+
+    tn_plan_init(&plan, TN_SEC(120));
+    tenure_ns alone = tn_plan_valid_for(&plan, TN_SEC(120));
+    plan.delay_most = TN_SEC(60);
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_BREAKS_P1);
+    CHECK(answer.p1_left > answer.p1_right);
+    CHECK(tn_plan_valid_for(&plan, TN_SEC(120)) < alone);
+    CHECK_EQ_I64(tn_plan_valid_for(&plan, TN_SEC(120)), tn_plan_valid_for(&plan, TN_SEC(60)));
+    CHECK(tn_plan_mend(&plan, TN_KNOB_TTL, &value));
+    CHECK_EQ_I64(value, TN_SEC(60));
+    tn_plan_turn(&plan, TN_KNOB_TTL, TN_SEC(60));
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_SAFE);
+    plan.hold_off = TN_SEC(5); /* The lock-delay has no room for it. */
+    CHECK_EQ_I64(tn_plan_judge(&plan, &answer), TN_PLAN_BREAKS_P1);
+}

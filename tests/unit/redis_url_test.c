@@ -70,6 +70,30 @@ TEST(sentinels)
     CHECK_STR(url.database, "2");
 }
 
+TEST(sentinels_by_their_own_scheme)
+{
+    struct tn_rd_url url;
+
+    CHECK_EQ_I64(parse("redis+sentinel", "//ada:geheim@a,b,c:5/main?sentinel_password=x", &url), 0);
+    CHECK_EQ_U64(url.net.count, 3);
+    CHECK_STR(url.net.endpoints[1].where, "b:26379");
+    CHECK_STR(url.sentinel, "main");
+    CHECK_STR(url.sentinel_password, "x");
+    CHECK_STR(url.net.password, "geheim");
+    CHECK_STR(url.database, "0");
+    CHECK(!url.tls);
+    CHECK_EQ_I64(parse("rediss+sentinel", "//a/main/7?ca=/ca.pem", &url), 0);
+    CHECK_STR(url.sentinel, "main");
+    CHECK_STR(url.database, "7");
+    CHECK(url.tls);
+    refuses("redis+sentinel", "//a,b,c", "the master's name");
+    refuses("redis+sentinel", "//a,b,c/", "the master's name");
+    refuses("redis+sentinel", "//x:geheim@a/main/x", "number of a database");
+    refuses("redis+sentinel", "//x:geheim@a/main/1/2", "number of a database");
+    refuses("redis+sentinel", "//x:geheim@a/main?sentinel=other", "leave sentinel= out");
+    refuses("redis+sentinel", "//a/main?ca=/ca.pem", "redis+sentinel: ");
+}
+
 TEST(a_majority_needs_an_odd_number_of_servers)
 {
     struct tn_rd_url url;

@@ -318,7 +318,7 @@ TEST(why_it_failed_is_known_until_the_server_has_proved_to_be_one)
     CHECK(run_until(is_kept_waiting));
     CHECK(wire.stream.up);
     CHECK(strstr(tn_resp_link_error(&wire), "closed the connection at once") != NULL ||
-          strstr(tn_resp_link_error(&wire), "no such file") != NULL); /* The other endpoint. */
+          strstr(tn_resp_link_error(&wire), "no such socket") != NULL); /* The other endpoint. */
     say("%0\r\n");
     CHECK(run_until(is_ready));
     CHECK_STR(wire.stream.error, "");
@@ -383,7 +383,7 @@ TEST(not_written_has_failed_and_says_why)
     CHECK(run_until(all_done));
     CHECK_EQ_I64(calls[0].call.status, TENURE_E_UNAVAILABLE);
     CHECK(strstr(calls[0].error, "test /") == calls[0].error);
-    CHECK(strstr(calls[0].error, "no such file") != NULL);
+    CHECK(strstr(calls[0].error, "no such socket") != NULL);
     /* Later there is somebody. */
     ask(1, "PING");
     listen_at();

@@ -858,18 +858,120 @@ TEST(a_version_that_is_no_number_mints_the_token_behind_the_floor)
     CHECK_EQ_U64(tn_row_token(&row, "7"), UINT64_MAX);
 }
 
-TEST(a_change_feed_counts_the_silence_of_other_holders_only)
+/* What another process of the session, with these secrets, has on record. */
+static void write_of_script(uint64_t token)
 {
-    struct tn_rows_name seen = { .told = false };
-    struct tn_row row = { .held = true, .token = 7, .ttl = TN_SEC(3) };
+    struct tn_row row = { .held = true,
+                          .token = token,
+                          .ttl = 2 * TTL,
+                          .session = secret(1),
+                          .term = secret(2),
+                          .owner = "engine-session" };
+    write_row(&row);
+}
 
-    tn_rows_name_saw(&seen, TN_SEC(1), false, &row, "1");
-    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_NEVER);
-    tn_rows_name_saw(&seen, TN_SEC(1), true, &row, "1");
-    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_SEC(4));
-    tn_rows_name_saw(&seen, TN_SEC(2), true, &row, "2");
-    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_SEC(5));
-    row.held = false;
-    tn_rows_name_saw(&seen, TN_SEC(3), true, &row, "3");
-    CHECK_EQ_I64(tn_rows_name_wake_at(&seen), TN_NEVER);
+TEST(a_term_of_another_process_with_the_same_secrets_is_adopted_and_then_renewed)
+{
+    begin();
+    write_of_script(5);
+    ask(0, TN_OP_RENEW, 5);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_OK);
+    CHECK_EQ_U64(engine.puts, 0); /* The read extends nothing. */
+    CHECK(tn_rows_is_over(&rows, 0));
+    tn_rows_renew(&rows, TN_SEC(1), 1);
+    CHECK_EQ_U64(told.renewals, 0);
+    answer_put(&claim, TN_SEC(1), TN_ROWS_WRITTEN);
+    CHECK_EQ_U64(told.renewals, 1);
+    CHECK(!told.failed);
+    CHECK_EQ_U64(told.held, 1);
+    CHECK_EQ_U64(engine.row.token, 5);
+    CHECK_EQ_I64(engine.row.ttl, 2 * TTL);
+    CHECK(!tn_rows_is_over(&rows, 2 * TTL));
+}
+
+TEST(an_adopted_session_of_the_engine_is_renewed_by_its_id)
+{
+    begin();
+    rows.has_sessions = true;
+    write_of_script(5);
+    ask(0, TN_OP_RENEW, 5);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_OK);
+    tn_rows_renew(&rows, 0, 1);
+    CHECK_EQ_I64(engine.called, TN_OP_RENEW);
+    CHECK(strcmp(engine.id, "engine-session") == 0);
+    CHECK_EQ_U64(engine.puts, 0);
+    tn_rows_session_done(&rows, 0, engine.call, TN_ROWS_GONE, "");
+    CHECK(told.gone);
+}
+
+TEST(only_the_term_with_its_token_is_adopted)
+{
+    struct tn_row row;
+
+    for (int i = 0; i < 5; i++) {
+        begin();
+        write_of_script(5);
+        row = engine.row;
+        row.held = i != 0;
+        row.revoked = i == 1;
+        row.token = i == 2 ? 6 : 5;
+        row.session = secret(i == 3 ? 9 : 1);
+        row.term = secret(i == 4 ? 9 : 2);
+        write_row(&row);
+        ask(0, TN_OP_RENEW, 5);
+        answer_get(&claim, 0);
+        check_told(TN_ANSWER_GONE);
+        CHECK(!claim.held);
+        CHECK_EQ_U64(engine.puts, 0);
+    }
+}
+
+TEST(a_term_that_is_taken_between_adoption_and_renewal_is_not_renewed)
+{
+    begin();
+    write_of_script(5);
+    ask(0, TN_OP_RENEW, 5);
+    answer_get(&claim, 0);
+    check_told(TN_ANSWER_OK);
+    write_of_another(6);
+    tn_rows_renew(&rows, 0, 1);
+    answer_put(&claim, 0, TN_ROWS_CONFLICT);
+    answer_get(&claim, 0);
+    CHECK_EQ_U64(engine.ends, 1);
+    CHECK_EQ_U64(engine.row.token, 6);
+}
+
+static void show_row(tenure_ns now)
+{
+    struct tn_rows_event event = { &engine.row, engine.version, TN_ROWS_OTHERS };
+
+    (void)tn_rows_name_saw(&name, now, rows.has_sessions, &event);
+}
+
+TEST(a_refused_acquire_is_answered_by_the_feed_while_it_keeps_up_and_the_holder_is_alive)
+{
+    begin();
+    write_of_another(1);
+    show_row(0);
+    ask(0, TN_OP_ACQUIRE, 0);
+    CHECK_EQ_U64(engine.gets, 1); /* The first one reads, whatever was shown. */
+    answer_get(&claim, 1);
+    check_told(TN_ANSWER_HELD);
+    ask(TTL - 1, TN_OP_ACQUIRE, 0);
+    CHECK_EQ_U64(engine.gets, 1);
+    check_told(TN_ANSWER_HELD);
+    tn_rows_name_feed_lost(&name);
+    ask(TTL - 1, TN_OP_ACQUIRE, 0);
+    CHECK_EQ_U64(engine.gets, 2);
+    show_row(TTL - 1);
+    write_of_another(1); /* Which the read shows, and the feed not yet. */
+    answer_get(&claim, TTL - 1);
+    ask(TTL - 1, TN_OP_ACQUIRE, 0);
+    CHECK_EQ_U64(engine.gets, 3);
+    show_row(TTL - 1);
+    answer_get(&claim, TTL - 1);
+    ask(2 * TTL, TN_OP_ACQUIRE, 0); /* Silent for too long: the row itself decides. */
+    CHECK_EQ_U64(engine.gets, 4);
 }

@@ -684,7 +684,8 @@ TEST(every_reason_has_a_text)
     CHECK_STR(tn_reason_text(TN_REASON_TOKEN_REGRESSED), "token-regressed");
     CHECK_STR(tn_reason_text(TN_REASON_FENCE), "fence-failed");
     CHECK_STR(tn_reason_text(TN_REASON_CLOSED), "closed");
-    CHECK_ASSERTS((void)tn_reason_text((enum tn_reason)(TN_REASON_CLOSED + 1)));
+    CHECK_STR(tn_reason_text(TN_REASON_NOTE_ASKED), "asked");
+    CHECK_ASSERTS((void)tn_reason_text((enum tn_reason)(TN_REASON_NOTE_ASKED + 1)));
 }
 
 TEST(a_ttl_that_the_store_shortens_takes_back_what_was_promised_on_the_longer_one)

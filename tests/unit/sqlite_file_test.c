@@ -24,7 +24,7 @@
 
 #include "base/time.h"
 #include "runtime/sole_file.h"
-#include "stores/sqlite/sqlite.h"
+#include "tests/unit/sqlite_sync.h"
 
 static char folder[64];
 static char path[96];
@@ -63,12 +63,11 @@ static void fresh(void)
 static int try_open(const char *file, struct tn_sqlite **ret_store)
 {
     static struct tn_clock clock;
-    struct tn_sqlite_options options = { .clock = &clock, .create = true };
     struct tn_text error;
 
     CHECK_EQ_I64(tn_clock_init(&clock), 0);
     tn_text_init(&error, error_text, sizeof error_text);
-    return tn_sqlite_open(file, &options, ret_store, &error);
+    return sync_open(file, &clock, true, ret_store, &error);
 }
 
 static int try_acquire(struct tn_sqlite *store, int who)
@@ -82,7 +81,7 @@ static int try_acquire(struct tn_sqlite *store, int who)
     struct tn_text error;
 
     tn_text_init(&error, error_text, sizeof error_text);
-    return tn_sqlite_step(store, &op, &result, &error);
+    return sync_step(store, &op, &result, &error);
 }
 
 static void says(const char *words)
@@ -113,7 +112,7 @@ static uint64_t grant(int who)
     CHECK_EQ_I64(rc, 0);
     CHECK_EQ_I64(try_acquire(store, who), 0);
     tn_sqlite_close(store);
-    return result.lease.token;
+    return result.lease.record.token;
 }
 
 static uint64_t token_in_file(void)
@@ -209,7 +208,7 @@ TEST(a_second_name_that_appears_stops_a_store_in_use)
     says("has more than one name");
     CHECK_EQ_I64(unlink(other), 0);
     CHECK_EQ_I64(try_acquire(store, 1), 0);
-    CHECK_EQ_U64(result.lease.token, 1);
+    CHECK_EQ_U64(result.lease.record.token, 1);
     tn_sqlite_close(store);
 }
 

@@ -13,7 +13,7 @@
 #include "base/prng.h"
 #include "base/time.h"
 #include "core/lease_table.h"
-#include "stores/sqlite/sqlite.h"
+#include "tests/unit/sqlite_sync.h"
 
 enum { CANDIDATES = 8, STEPS = 4000, TOKENS = STEPS + 1 };
 
@@ -51,10 +51,10 @@ static enum tn_answer ask_store(struct world *world, const struct tn_op *op, uin
     char text[256];
 
     tn_text_init(&error, text, sizeof text);
-    int rc = tn_sqlite_step(world->store, op, &result, &error);
+    int rc = sync_step(world->store, op, &result, &error);
     CHECK_STR(text, "");
     CHECK_EQ_I64(rc, 0);
-    *ret_token = result.lease.token;
+    *ret_token = result.lease.record.token;
     return result.answer;
 }
 
@@ -159,7 +159,6 @@ TEST(the_store_answers_like_the_lease_table)
         .sessions = 64, .leases = 8, .waiters = 64, .text_bytes = 4096, .hash_key = { 1, 2 }
     };
     struct tn_clock clock = { .now = read_model_clock, .domain = "boot" };
-    struct tn_sqlite_options options = { .clock = &clock, .create = true };
     char text[256];
     struct tn_text error;
     char folder[64];
@@ -172,7 +171,7 @@ TEST(the_store_answers_like_the_lease_table)
     tn_prng_seed(&world.prng, 7);
     void *block = calloc(1, tn_table_size(&limits));
     world.table = tn_table_init(block, &limits);
-    CHECK_EQ_I64(tn_sqlite_open(path, &options, &world.store, &error), 0);
+    CHECK_EQ_I64(sync_open(path, &clock, true, &world.store, &error), 0);
     for (int i = 0; i < STEPS; i++) {
         advance(&world);
         step_both(&world);

@@ -13,7 +13,7 @@
 
 #include "base/time.h"
 #include "stores/registry.h"
-#include "stores/sqlite/sqlite.h"
+#include "tests/unit/sqlite_sync.h"
 
 #define BOUND TN_SEC(15)
 
@@ -451,7 +451,6 @@ TEST(a_deleted_row_is_a_revocation)
  * the transaction itself. The other process is played by a second connection. */
 static void release_by_another(void)
 {
-    struct tn_sqlite_options options = { .clock = &boot };
     struct tn_sqlite *other = NULL;
     struct tn_sqlite_result result;
     char text[256];
@@ -460,8 +459,8 @@ static void release_by_another(void)
 
     op.name_len = 3;
     tn_text_init(&error, text, sizeof text);
-    CHECK_EQ_I64(tn_sqlite_open(path, &options, &other, &error), 0);
-    CHECK_EQ_I64(tn_sqlite_step(other, &op, &result, &error), 0);
+    CHECK_EQ_I64(sync_open(path, &boot, false, &other, &error), 0);
+    CHECK_EQ_I64(sync_step(other, &op, &result, &error), 0);
     CHECK_EQ_I64(result.answer, TN_ANSWER_RELEASED);
     tn_sqlite_close(other);
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "stores/sqlite/sqlite.h"
+#include "tests/unit/sqlite_sync.h"
 
 static char folder[64];
 static char path[128];
@@ -56,10 +56,8 @@ static void fresh(void)
 
 static int try_open(const char *file, const char *domain, bool create, struct tn_sqlite **ret_store)
 {
-    struct tn_sqlite_options options = { .clock = fake_clock(domain), .create = create };
-
     tn_text_init(&error, error_text, sizeof error_text);
-    return tn_sqlite_open(file, &options, ret_store, &error);
+    return sync_open(file, fake_clock(domain), create, ret_store, &error);
 }
 
 static struct tn_sqlite *open_on(const char *domain)
@@ -79,7 +77,7 @@ static enum tn_answer step(struct tn_sqlite *store, struct tn_op op)
     tn_text_init(&error, error_text, sizeof error_text);
     op.name_len = op.name != NULL ? (uint32_t)strlen(op.name) : 0;
     op.label_len = op.label != NULL ? (uint32_t)strlen(op.label) : 0;
-    int rc = tn_sqlite_step(store, &op, &result, &error);
+    int rc = sync_step(store, &op, &result, &error);
     CHECK_STR(error_text, "");
     CHECK_EQ_I64(rc, 0);
     return result.answer;
@@ -143,24 +141,24 @@ TEST(a_lease_goes_from_holder_to_holder)
     struct tn_sqlite *store = open_on("boot");
 
     CHECK_EQ_I64(read_name(store, "job"), TN_ANSWER_FREE);
-    CHECK_EQ_U64(result.lease.token, 0);
+    CHECK_EQ_U64(result.lease.record.token, 0);
     CHECK_EQ_I64(acquire(store, 1, "job", false), TN_ANSWER_GONE);
     CHECK_EQ_I64(open_session(store, 1, TN_SEC(15)), TN_ANSWER_OK);
     CHECK_EQ_I64(open_session(store, 2, TN_SEC(15)), TN_ANSWER_OK);
     CHECK_EQ_I64(acquire(store, 1, "job", false), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 1);
+    CHECK_EQ_U64(result.lease.record.token, 1);
     CHECK_EQ_I64(acquire(store, 1, "job", false), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 1);
+    CHECK_EQ_U64(result.lease.record.token, 1);
     fake_now += TN_SEC(5);
     CHECK_EQ_I64(acquire(store, 2, "job", false), TN_ANSWER_HELD);
-    CHECK_EQ_U64(result.lease.token, 1);
-    CHECK_STR(result.lease.label, "who");
-    CHECK_EQ_I64(result.lease.remaining, TN_SEC(10));
+    CHECK_EQ_U64(result.lease.record.token, 1);
+    CHECK_STR(result.lease.record.label, "who");
+    CHECK_EQ_I64(result.lease.record.remaining, TN_SEC(10));
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
     CHECK_EQ_I64(acquire(store, 1, "job", false), TN_ANSWER_STALE);
     CHECK_EQ_I64(acquire(store, 2, "job", false), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 2);
+    CHECK_EQ_U64(result.lease.record.token, 2);
     /* Said again, after the lease has passed on: still the same answer. */
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
     CHECK_EQ_I64(read_name(store, "job"), TN_ANSWER_HELD);
@@ -189,7 +187,7 @@ TEST(a_release_is_exact)
     fake_now += TN_SEC(15);
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_STALE);
     CHECK_EQ_I64(read_name(store, "job"), TN_ANSWER_FREE);
-    CHECK_EQ_U64(result.lease.token, 1);
+    CHECK_EQ_U64(result.lease.record.token, 1);
     tn_sqlite_close(store);
 }
 
@@ -209,7 +207,7 @@ TEST(a_session_ends_at_its_ttl_and_not_before)
     fake_now += 1;
     CHECK_EQ_I64(renew(store, 1), TN_ANSWER_GONE);
     CHECK_EQ_I64(acquire(store, 2, "job", false), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 2);
+    CHECK_EQ_U64(result.lease.record.token, 2);
     CHECK_EQ_I64(open_session(store, 1, TN_SEC(15)), TN_ANSWER_OK);
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_STALE);
     tn_sqlite_close(store);
@@ -269,7 +267,7 @@ TEST(waiters_come_in_their_order_and_only_alive)
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
     CHECK_EQ_I64(acquire(store, 4, "job", true), TN_ANSWER_QUEUED);
     CHECK_EQ_I64(acquire(store, 3, "job", true), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 2);
+    CHECK_EQ_U64(result.lease.record.token, 2);
     /* A term takes back its place; nobody is left to get the name. */
     CHECK_EQ_I64(release(store, 4, "job", 0), TN_ANSWER_RELEASED);
     CHECK_EQ_I64(release(store, 3, "job", 0), TN_ANSWER_RELEASED);
@@ -277,7 +275,7 @@ TEST(waiters_come_in_their_order_and_only_alive)
     tn_sqlite_close(store);
 }
 
-/* --- One-shot terms ------------------------------------------------------------------------- */
+/* --- Terms of scripts ------------------------------------------------------------------------ */
 
 static enum tn_answer acquire_once(struct tn_sqlite *store, int who, bool wait)
 {
@@ -299,21 +297,19 @@ static enum tn_answer renew_once(struct tn_sqlite *store, int who, uint64_t toke
                                         .token = token });
 }
 
-TEST(a_one_shot_session_lives_and_ends_with_its_term)
+TEST(a_script_renews_by_name_token_and_secret)
 {
     fresh();
     struct tn_sqlite *store = open_on("boot");
 
     CHECK_EQ_I64(acquire_once(store, 1, false), TN_ANSWER_GRANTED);
     CHECK_EQ_I64(acquire_once(store, 2, false), TN_ANSWER_HELD);
-    CHECK_EQ_I64(renew(store, 2), TN_ANSWER_GONE);
     CHECK_EQ_I64(renew_once(store, 2, 1), TN_ANSWER_DENIED);
     CHECK_EQ_I64(renew_once(store, 1, 2), TN_ANSWER_STALE);
     fake_now += TN_SEC(10);
     CHECK_EQ_I64(renew_once(store, 1, 1), TN_ANSWER_OK);
     fake_now += TN_SEC(10);
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
-    CHECK_EQ_I64(renew(store, 1), TN_ANSWER_GONE);
     CHECK_EQ_I64(release(store, 1, "job", 1), TN_ANSWER_RELEASED);
     CHECK_EQ_I64(renew_once(store, 1, 1), TN_ANSWER_STALE);
     CHECK_EQ_I64(acquire_once(store, 3, false), TN_ANSWER_GRANTED);
@@ -322,7 +318,7 @@ TEST(a_one_shot_session_lives_and_ends_with_its_term)
     CHECK_EQ_I64(acquire_once(store, 4, true), TN_ANSWER_QUEUED);
     fake_now += 1;
     CHECK_EQ_I64(acquire_once(store, 4, true), TN_ANSWER_GRANTED);
-    CHECK_EQ_I64(result.lease.remaining, TN_SEC(15));
+    CHECK_EQ_I64(result.lease.record.remaining, TN_SEC(15));
     CHECK_EQ_I64(release(store, 3, "job", 2), TN_ANSWER_STALE);
     tn_sqlite_close(store);
 }
@@ -343,7 +339,7 @@ TEST(another_boot_gives_everyone_a_full_ttl)
         store = open_on(i == 0 ? "boot-2" : "boot-3");
         CHECK_EQ_I64(open_session(store, 2, TN_SEC(60)), TN_ANSWER_OK);
         CHECK_EQ_I64(acquire(store, 2, "job", false), TN_ANSWER_HELD);
-        CHECK_EQ_I64(result.lease.remaining, TN_SEC(15));
+        CHECK_EQ_I64(result.lease.record.remaining, TN_SEC(15));
         fake_now += TN_SEC(15) - 1;
         CHECK_EQ_I64(acquire(store, 2, "job", false), TN_ANSWER_HELD);
         tn_sqlite_close(store);
@@ -351,7 +347,7 @@ TEST(another_boot_gives_everyone_a_full_ttl)
     fake_now += 1;
     store = open_on("boot-3");
     CHECK_EQ_I64(acquire(store, 2, "job", false), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 2);
+    CHECK_EQ_U64(result.lease.record.token, 2);
     tn_sqlite_close(store);
 }
 
@@ -391,7 +387,7 @@ TEST(a_clock_that_was_set_back_costs_one_ttl)
     CHECK_EQ_I64(acquire(store, 1, "job", false), TN_ANSWER_GRANTED);
     fake_now -= TN_SEC(900);
     CHECK_EQ_I64(read_name(store, "job"), TN_ANSWER_HELD);
-    CHECK_EQ_I64(result.lease.remaining, TN_SEC(15));
+    CHECK_EQ_I64(result.lease.record.remaining, TN_SEC(15));
     fake_now += TN_SEC(15);
     CHECK_EQ_I64(read_name(store, "job"), TN_ANSWER_FREE);
     tn_sqlite_close(store);
@@ -415,8 +411,8 @@ TEST(tokens_rise_over_names_handles_and_deleted_rows)
             run_sql("DELETE FROM leases");
         CHECK_EQ_I64(open_session(store, round, TN_SEC(15)), TN_ANSWER_OK);
         CHECK_EQ_I64(acquire(store, round, name, false), TN_ANSWER_GRANTED);
-        CHECK(result.lease.token > last);
-        last = result.lease.token;
+        CHECK(result.lease.record.token > last);
+        last = result.lease.record.token;
         CHECK_EQ_I64(acquire(stores[(round + 1) % 4], round, name, false), TN_ANSWER_GRANTED);
         CHECK_EQ_I64(release(stores[(round + 2) % 4], round, name, last), TN_ANSWER_RELEASED);
     }
@@ -424,7 +420,7 @@ TEST(tokens_rise_over_names_handles_and_deleted_rows)
                  TN_ANSWER_OK);
     CHECK_EQ_I64(open_session(stores[1], 77, TN_SEC(15)), TN_ANSWER_OK);
     CHECK_EQ_I64(acquire(stores[1], 77, "c", false), TN_ANSWER_GRANTED);
-    CHECK_EQ_U64(result.lease.token, 1001);
+    CHECK_EQ_U64(result.lease.record.token, 1001);
     for (size_t i = 0; i < 4; i++)
         tn_sqlite_close(stores[i]);
 }
@@ -440,7 +436,7 @@ static void check_failing_acquire(struct tn_sqlite *store, int code)
                         .ttl = TN_SEC(15) };
 
     tn_text_init(&error, error_text, sizeof error_text);
-    CHECK_EQ_I64(tn_sqlite_step(store, &op, &result, &error), code);
+    CHECK_EQ_I64(sync_step(store, &op, &result, &error), code);
     CHECK(error_text[0] != '\0');
 }
 
@@ -460,33 +456,11 @@ TEST(without_its_counter_a_store_grants_nothing)
     tn_sqlite_close(store);
 }
 
-TEST(bad_operations_are_refused_before_anything_happens)
-{
-    fresh();
-    struct tn_sqlite *store = open_on("boot");
-    struct tn_op bad[] = {
-        { .kind = TN_OP_READ, .name = "", .name_len = 0 },
-        { .kind = TN_OP_READ, .name = "a\0b", .name_len = 3 },
-        { .kind = TN_OP_READ, .name = "a//b", .name_len = 4 },
-        { .kind = TN_OP_OPEN, .ttl = TN_MS(999) },
-        { .kind = TN_OP_OPEN, .ttl = TN_SEC(24 * 3600 + 1) },
-        { .kind = TN_OP_OPEN, .ttl = TN_SEC(15), .label_len = 256, .label = "" },
-    };
-
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        tn_text_init(&error, error_text, sizeof error_text);
-        CHECK_EQ_I64(tn_sqlite_step(store, &bad[i], &result, &error), TENURE_E_INVALID);
-        CHECK(error_text[0] != '\0');
-    }
-    tn_sqlite_close(store);
-}
-
 TEST(the_list_is_sorted_and_settled)
 {
     fresh();
     struct tn_sqlite *store = open_on("boot");
-    struct tn_sqlite_lease *leases = NULL;
-    size_t count = 0;
+    struct tn_store_query query = { .prefix = "b" };
 
     CHECK_EQ_I64(open_session(store, 1, TN_SEC(15)), TN_ANSWER_OK);
     CHECK_EQ_I64(open_session(store, 2, TN_SEC(60)), TN_ANSWER_OK);
@@ -495,16 +469,16 @@ TEST(the_list_is_sorted_and_settled)
     CHECK_EQ_I64(acquire(store, 2, "a", false), TN_ANSWER_GRANTED);
     CHECK_EQ_I64(acquire(store, 2, "b~", false), TN_ANSWER_GRANTED);
     fake_now += TN_SEC(15);
-    CHECK_EQ_I64(tn_sqlite_list(store, "b", &leases, &count, &error), 0);
-    CHECK_EQ_U64(count, 3);
-    CHECK_STR(leases[0].name, "b/a");
-    CHECK(leases[0].held);
-    CHECK_EQ_I64(leases[0].remaining, TN_SEC(45));
-    CHECK_STR(leases[1].name, "b/x");
-    CHECK(!leases[1].held);
-    CHECK_EQ_U64(leases[1].token, 1);
-    CHECK_STR(leases[2].name, "b~");
-    free(leases);
+    CHECK_EQ_I64(tn_sqlite_list(store, &query, &error), 0);
+    CHECK_EQ_U64(query.count, 3);
+    CHECK_STR(query.leases[0].name, "b/a");
+    CHECK(query.leases[0].record.held);
+    CHECK_EQ_I64(query.leases[0].record.remaining, TN_SEC(45));
+    CHECK_STR(query.leases[1].name, "b/x");
+    CHECK(!query.leases[1].record.held);
+    CHECK_EQ_U64(query.leases[1].record.token, 1);
+    CHECK_STR(query.leases[2].name, "b~");
+    free(query.leases);
     tn_sqlite_close(store);
 }
 
@@ -696,24 +670,21 @@ TEST(a_file_that_goes_while_in_use_ends_the_store)
 
 /* --- Other processes ------------------------------------------------------------------------ */
 
-TEST(a_transaction_of_another_is_waited_for_only_so_long)
+TEST(a_transaction_of_another_is_told_and_not_waited_for)
 {
     static char content[1 << 20];
     struct tn_clock clock;
-    struct tn_sqlite_options options = { .clock = &clock, .busy = TN_MS(50) };
     struct tn_sqlite *store = NULL;
     sqlite3 *other = NULL;
 
     (void)make_store(content, sizeof content);
     CHECK_EQ_I64(tn_clock_init(&clock), 0);
     tn_text_init(&error, error_text, sizeof error_text);
-    CHECK_EQ_I64(tn_sqlite_open(path, &options, &store, &error), 0);
+    CHECK_EQ_I64(sync_open(path, &clock, false, &store, &error), 0);
     CHECK_EQ_I64(sqlite3_open(path, &other), SQLITE_OK);
     CHECK_EQ_I64(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    tenure_ns start = tn_clock_now(&clock);
     check_failing_acquire(store, TENURE_E_UNAVAILABLE);
     CHECK(strstr(error_text, "busy") != NULL);
-    CHECK(tn_clock_now(&clock) - start >= TN_MS(50));
     CHECK_EQ_I64(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     CHECK_EQ_I64(sqlite3_close(other), SQLITE_OK);
     CHECK_EQ_I64(read_name(store, "job"), TN_ANSWER_HELD);

@@ -169,7 +169,7 @@ TEST(frame_refuses_what_no_store_should_see)
     struct tn_store *store = open_store();
     const struct tn_op bad[] = {
         { .kind = TN_OP_TICK },
-        { .kind = TN_OP_RAISE, .name = "job", .name_len = 3 },
+        { .kind = TN_OP_RAISE, .token = 7 },
         { .kind = TN_OP_READ, .name = "a//b", .name_len = 4 },
         { .kind = TN_OP_OPEN, .session = { { 1 } }, .seq = 1 },
         { .kind = TN_OP_OPEN, .session = { { 1 } }, .seq = 1, .ttl = TN_SEC(1), .label_len = 256 },

@@ -2,7 +2,8 @@
  *
  * Sessions are letters, their terms small numbers; TTL 10 s, all times in milliseconds. A reply
  * reads "released; grant B1 x 2; x held 2": the answer, then the notices - session B's term 1 was
- * granted x under token 2, and all are told so. */
+ * granted x under token 2, and all are told so. "line x": at an agent, the line of the free name x
+ * has its first waiter, or none. */
 #ifndef TN_TESTS_UNIT_TABLE_SCRIPT_H
 #define TN_TESTS_UNIT_TABLE_SCRIPT_H
 
@@ -50,6 +51,11 @@ static inline void add_notice(struct tn_text *text, const struct tn_notice *noti
 
     tn_table_lease(table, notice->lease, &view);
     tn_text_add(text, "; ");
+    if (notice->kind == TN_NOTICE_LINE) {
+        tn_text_add(text, "line ");
+        tn_text_add_bytes(text, view.name, view.name_len);
+        return;
+    }
     if (notice->kind == TN_NOTICE_CHANGED) {
         tn_text_add_bytes(text, view.name, view.name_len);
         tn_text_add(text, notice->held ? " held " : " free ");

@@ -374,6 +374,37 @@ TEST(the_term_with_the_most_votes_asks_for_the_rest)
     CHECK_EQ_U64(claim.token, 5);
 }
 
+/* A server has confirmed a higher token of another term since it gave its vote: it refuses the
+ * token, and the vote stands. */
+TEST(a_waiting_claim_whose_token_was_refused_is_confirmed_with_a_higher_one)
+{
+    set_up(3);
+    acquire(true);
+    for (unsigned i = 0; i < 3; i++)
+        vote_against(TN_VOTES_ASK, i, TN_ANSWER_QUEUED, false);
+    tn_votes_hear_vote(&claim, votes.now, 0, 4);
+    tn_votes_hear_vote(&claim, votes.now, 1, 5);
+    say_plainly(TN_VOTES_CONFIRM, 0, TN_ANSWER_OK);
+    say_plainly(TN_VOTES_CONFIRM, 1, TN_ANSWER_STALE);
+    CHECK(claim.state == TN_VOTES_WAITING);
+    for (unsigned turns = 0; turns < 3 && claim.state != TN_VOTES_CONFIRMING; turns++) {
+        CHECK(tn_votes_wake_at(&votes) < TN_NEVER);
+        tn_votes_tick(&votes, tn_votes_wake_at(&votes));
+        for (unsigned i = 0; i < 2; i++)
+            vote_for(TN_VOTES_READ, i, 5 + 4 * i);
+        vote_against(TN_VOTES_READ, 2, TN_ANSWER_HELD, false);
+        if (waiting(TN_VOTES_RECLAIM, 0) != NULL)
+            vote_for(TN_VOTES_RECLAIM, 0, 5);
+        vote_for(TN_VOTES_RECLAIM, 1, 9);
+        vote_against(TN_VOTES_RECLAIM, 2, TN_ANSWER_QUEUED, false);
+    }
+    CHECK(claim.state == TN_VOTES_CONFIRMING);
+    CHECK_EQ_U64(claim.token, 9);
+    say_plainly(TN_VOTES_CONFIRM, 0, TN_ANSWER_OK);
+    say_plainly(TN_VOTES_CONFIRM, 1, TN_ANSWER_OK);
+    CHECK_EQ_U64(told.grants, 1);
+}
+
 TEST(a_claim_to_which_most_servers_say_stale_asks_them_anew)
 {
     set_up(3);

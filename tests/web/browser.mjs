@@ -42,8 +42,8 @@ export async function serve(tenure) {
   };
 }
 
-// A page whose script has started; notes everything that should not happen.
-export async function openPage(browser, url, options = {}) {
+// A page whose script has started, as @ready shows; notes everything that should not happen.
+export async function openPage(browser, url, options = {}, ready = "body[data-ready]") {
   const context = await browser.newContext({ viewport: { width: 1360, height: 980 }, ...options });
   const page = await context.newPage();
   page.wrongs = [];
@@ -55,6 +55,44 @@ export async function openPage(browser, url, options = {}) {
   });
   page.on("request", (request) => page.requests.push(request.url()));
   await page.goto(url);
-  await page.waitForSelector("body[data-ready]", { timeout: 60000 });
+  await page.waitForSelector(ready, { timeout: 60000 });
   return page;
 }
+
+// The texts of a page with less contrast than WCAG's AA asks for. Disabled controls do not count,
+// and drawings have their own colours.
+export const lowContrast = (page) =>
+  page.evaluate(() => {
+    const canvas = document.createElement("canvas");
+    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    const rgba = (colour) => {
+      pen.clearRect(0, 0, 1, 1);
+      pen.fillStyle = colour;
+      pen.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
+      return [r, g, b, a / 255];
+    };
+    const over = (top, below) =>
+      [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+    const light = (colour) => {
+      const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+      const [r, g, b] = colour.slice(0, 3).map((v) => linear(v / 255));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const found = new Set();
+    for (const e of document.querySelectorAll("body *")) {
+      const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim() !== "");
+      if (!own || !e.checkVisibility() || e.closest("svg, :disabled, .unseen, .skip")) continue;
+      const line = [];
+      for (let it = e; it; it = it.parentElement) line.unshift(getComputedStyle(it));
+      const below = line.reduce((so, it) => over(rgba(it.backgroundColor), so), [255, 255, 255, 1]);
+      const ink = rgba(getComputedStyle(e).color);
+      ink[3] *= line.reduce((so, it) => so * Number(it.opacity), 1);
+      const [high, low] = [light(over(ink, below)), light(below)].sort((a, b) => b - a);
+      const ratio = (high + 0.05) / (low + 0.05);
+      const large = parseFloat(getComputedStyle(e).fontSize) >= 24;
+      if (ratio < (large ? 3 : 4.5))
+        found.add(`${e.tagName}.${e.className} ${ratio.toFixed(2)} ${e.textContent.slice(0, 30)}`);
+    }
+    return [...found];
+  });

@@ -3,7 +3,7 @@
 // usage: node page.mjs TENURE BUILD/web MODULES
 
 import assert from "node:assert/strict";
-import { launch, openPage, serve } from "./browser.mjs";
+import { launch, lowContrast, openPage, serve } from "./browser.mjs";
 
 const [tenure, web, modules] = process.argv.slice(2);
 const MOST = 90 * 1000; // Bytes that the page may cost.
@@ -81,6 +81,9 @@ test("drift with no margin shows two leaders and names P1; without the bug neith
   assert.equal((await seen(page)).leaders, 2);
   assert.equal(await page.locator(".node.leads").count(), 2);
   assert.match(await page.textContent("#verdict"), /P1 is broken: b \(token 2\) and a \(token 1\)/);
+  assert.match(await page.textContent("#trace .bad"), /b \(token 2\) and a \(token 1\)/);
+  // The bug leaves the margin out, and so the rule does not hold.
+  assert.match(await page.textContent("#rules .bad"), /safe.*16\.67 s \u2264.*13\.64 s/);
   await page.selectOption("#plant", "");
   const most = await page.evaluate(() => {
     let leaders = 0;
@@ -185,6 +188,9 @@ test("numbers that Tenure refuses say so, and show why", async () => {
   await page.fill("#slide-margin", "1000");
   assert.match(await page.textContent("#verdict"), /Tenure refuses/);
   assert.match(await page.textContent(".rule.bad"), /15\.56 s \u2264/);
+  await page.click("#rules button >> text=Put it back"); // Beside the sliders as well.
+  assert.equal(await page.evaluate(() => String(sandbox.script)), "nodes=3");
+  await page.fill("#slide-margin", "1000");
   await page.click("#verdict button >> text=See why");
   await page.evaluate(() => sandbox.pauseAt(sandbox.end));
   assert.match(await page.textContent("#verdict"), /P1 is broken/);
@@ -208,6 +214,15 @@ test("a planted bug is shown by a story, or by a seed", async () => {
     { timeout: 60000 },
   );
   assert.match(await page.textContent("#verdict"), /Q1 is broken/);
+  // Nobody acts in what chance did; what is changed starts from free play, and undo leads back.
+  const chance = await page.evaluate(() => String(sandbox.script));
+  assert.match(chance, /^history=\d+\+plant=dead-waiter$/);
+  assert.equal(await page.locator("#acts button, #flights button").count(), 0);
+  assert.equal(await page.locator('#stories [aria-pressed="true"]').count(), 0);
+  await page.fill("#slide-ttl", "20000");
+  assert.equal(await page.evaluate(() => String(sandbox.script)), "nodes=5+ttl=20000");
+  await page.keyboard.press("z");
+  assert.equal(await page.evaluate(() => String(sandbox.script)), chance);
 });
 
 test("experiments and questions are answered by runs", async () => {
@@ -223,6 +238,7 @@ test("experiments and questions are answered by runs", async () => {
     /0 refused, 1 harmful/,
     /0\.0\d\d s after/,
     /P1 is broken/,
+    /2\.7\d\d s after/,
   ];
   for (let i = 0; i < expected.length; i++) {
     const box = page.locator("#experiments details").nth(i);
@@ -235,6 +251,11 @@ test("experiments and questions are answered by runs", async () => {
     assert.equal(await page.locator("#trace.secret").count(), 1);
     await box.locator("button").click();
     assert.match(await box.locator(".result").textContent(), expected[i]);
+    // The stage says what it shows, and at the end what came of the prediction.
+    assert.match(await page.textContent("#title"), new RegExp(`^Experiment ${i + 1}$`));
+    await page.evaluate(() => sandbox.pauseAt(sandbox.end));
+    assert.match(await page.textContent("#verdict"), expected[i]);
+    assert.doesNotMatch(await page.textContent("#verdict"), /\bnodes? \d/);
   }
   const answers = ["the fence at the resource", "a shorter TTL", "the assumption about clocks"];
   for (let i = 0; i < 3; i++) {
@@ -287,11 +308,36 @@ test("at 390 px: no sideways scroll, no drawing, no text under 12 px", async () 
         wide: document.documentElement.scrollWidth,
         small,
         wires: getComputedStyle(document.getElementById("wires")).display,
+        // Top to bottom: what acts on the stage comes right behind it.
+        tops: ["told", "break-title", "rules-title", "trace-title", "predict-title"].map(
+          (id) => document.getElementById(id).getBoundingClientRect().top,
+        ),
       };
     });
     assert.ok(found.wide <= 390, `${found.wide} px wide`);
     assert.deepEqual(found.small, []);
     assert.equal(found.wires, "none");
+    assert.deepEqual(
+      found.tops,
+      found.tops.toSorted((a, b) => a - b),
+    );
+  }
+});
+
+test("text can be read: contrast in light and dark, in every state", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [script, ms] of [
+      ["story=pause-and-fence", 27003],
+      ["story=drift+plant=no-margin", 19100],
+      ["story=crash", 22000],
+      ["nodes=5+9000:cut:b:9000+10000:rate:c:-100000+11000:pause:a:20000+12000:crash:d", 14000],
+      ["nodes=5+9000:freeze:a:22000+fence=off", 31010],
+    ]) {
+      const page = await openPage(browser, at(script, ms), { colorScheme });
+      await page.click("#keys");
+      assert.deepEqual(await lowContrast(page), [], `${colorScheme}, ${script}`);
+      await page.context().close();
+    }
   }
 });
 

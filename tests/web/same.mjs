@@ -5,9 +5,9 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
+import { Engine } from "../../web/engine.js";
 
 const [tenure, web] = process.argv.slice(2);
-const { Engine } = await import(`file://${web}/engine.js`);
 const engine = await Engine.from(readFileSync(`${web}/sandbox.wasm`));
 const run = promisify(execFile);
 let passed = 0;

@@ -4,6 +4,7 @@
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 # shellcheck source=tests/web/web.lib
 . "$TENURE_ROOT/tests/web/web.lib"
+need_sandbox
 
 t_case "the page runs what tenure sim runs, byte by byte"
 if [ -n "$missing" ]; then t_skip "$missing"; else passes "$here/same.mjs" "$tenure" "$web"; fi

@@ -47,6 +47,7 @@ class Options(ctypes.Structure):
         ("grace", Ns),
         ("rho_ppm", ctypes.c_uint32),
         ("flags", ctypes.c_uint),
+        ("hold_off", Ns),
     ]
 
 
@@ -57,6 +58,7 @@ class EventRecord(ctypes.Structure):
         ("token", ctypes.c_uint64),
         ("leader", ctypes.c_char_p),
         ("detail", ctypes.c_char_p),
+        ("proven", Ns),
     ]
 
 
@@ -72,6 +74,8 @@ class Campaign(ctypes.Structure):
         ("grace", Ns),
         ("flags", ctypes.c_uint),
         ("fences", ctypes.POINTER(ctypes.c_char_p)),
+        ("slots", ctypes.c_uint32),
+        ("priority", ctypes.c_uint32),
     ]
 
 
@@ -94,8 +98,12 @@ _SLOW = {
     "tenure_dispatch": (ctypes.c_int, [Handle]),
     "tenure_health": (ctypes.c_int, [Handle, ctypes.POINTER(Error)]),
     "tenure_warning": (ctypes.c_bool, [Handle, ctypes.POINTER(Error)]),
-    "tenure_campaign": (ctypes.c_int, [Handle, _BYTES, ctypes.POINTER(Campaign), _OUT]),
-    "tenure_observe": (ctypes.c_int, [Handle, _BYTES, Callback, ctypes.c_void_p, _OUT]),
+    "tenure_campaign_start": (
+        ctypes.c_int, [Handle, _BYTES, ctypes.POINTER(Campaign), _OUT, ctypes.POINTER(Error)]
+    ),
+    "tenure_observe_start": (
+        ctypes.c_int, [Handle, _BYTES, Callback, ctypes.c_void_p, _OUT, ctypes.POINTER(Error)]
+    ),
     "tenure_resign": (ctypes.c_int, [Handle]),
     "tenure_stand": (ctypes.c_int, [Handle]),
     "tenure_drained": (ctypes.c_int, [Handle]),

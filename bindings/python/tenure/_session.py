@@ -22,7 +22,19 @@ import threading
 import time
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Set, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Optional,
+    Set,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from . import _native
 from ._errors import Closed, Invalid, TenureError, error_of
@@ -36,6 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("tenure")
 
 Seconds = Union[float, datetime.timedelta]
+Default = TypeVar("Default")
 
 DEFAULT_TTL = 15.0
 
@@ -327,6 +340,25 @@ class Session:
 
         return AsyncLead(self, name, fences=fences, wait=wait, grace=grace, stall_after=stall_after)
 
+    @overload
+    def only_leader(
+        self,
+        name: str,
+        *,
+        fences: Iterable[Union[str, Fence]] = (),
+        grace: Optional[Seconds] = None,
+    ) -> "OnlyLeader[None]": ...
+
+    @overload
+    def only_leader(
+        self,
+        name: str,
+        *,
+        fences: Iterable[Union[str, Fence]] = (),
+        default: Default,
+        grace: Optional[Seconds] = None,
+    ) -> "OnlyLeader[Default]": ...
+
     def only_leader(
         self,
         name: str,
@@ -334,13 +366,14 @@ class Session:
         fences: Iterable[Union[str, Fence]] = (),
         default: Any = None,
         grace: Optional[Seconds] = None,
-    ) -> "OnlyLeader":
+    ) -> "OnlyLeader[Any]":
         """A decorator: the function runs only in the process that leads `name`.
 
         The campaign begins with the decoration and goes on until the session is closed. In a
         process that does not lead, a call returns `default` at once and runs nothing. A function
-        with a parameter `term` gets the term by that name. The lease is not given back while a call
-        runs. Works for plain and for async functions.
+        with a parameter `term` gets the term: as its first argument if it is the first parameter,
+        otherwise by that name. The lease is not given back while a call runs. Works for plain and
+        for async functions.
         """
         from ._term import OnlyLeader
 
@@ -388,12 +421,9 @@ class Session:
         election = Election(self, name, callback)
         pointer, encoded = _native.Handle(), bytes_of(name, "name")
 
-        def begin() -> int:
-            return int(
-                self._library.slow.tenure_observe(
-                    self._handle, encoded, _receive, election._key, ctypes.byref(pointer)
-                )
-            )
+        def begin(error: object) -> int:
+            start, out = self._library.slow.tenure_observe_start, ctypes.byref(pointer)
+            return int(start(self._handle, encoded, _receive, election._key, out, error))
 
         self._begin(election, begin, pointer)
         return election
@@ -427,24 +457,22 @@ class Session:
         for url in urls:
             remember_library_use(url)
 
-        def begin() -> int:
-            return int(
-                self._library.slow.tenure_campaign(
-                    self._handle, encoded, ctypes.byref(campaign), ctypes.byref(pointer)
-                )
-            )
+        def begin(error: object) -> int:
+            start, out = self._library.slow.tenure_campaign_start, ctypes.byref(pointer)
+            return int(start(self._handle, encoded, ctypes.byref(campaign), out, error))
 
         self._begin(election, begin, pointer)
         return election
 
     def _begin(
-        self, election: Election, begin: Callable[[], int], pointer: ctypes.c_void_p
+        self, election: Election, begin: Callable[[object], int], pointer: ctypes.c_void_p
     ) -> None:
+        error = _native.Error()
         with self._lock:  # No close in between.
             self._check_open()
             _elections[election._key] = election
             self._elections.add(election)
-            code = begin()
+            code = begin(ctypes.byref(error))
             if code == 0:
                 with election._lock:
                     # A callback may have ended the election already; then it stays so.
@@ -453,7 +481,8 @@ class Session:
             else:
                 _elections.pop(election._key, None)
                 self._elections.discard(election)
-        self._library.check(code, election.name)
+        if code != 0:
+            raise error_of(code, error.message() or self._library.text(code))
 
     # --- How the store is ------------------------------------------------------------------------
 
@@ -624,10 +653,10 @@ class Session:
     def __exit__(self, kind: object, *_: object) -> None:
         try:
             self.close()
-        except TenureError:
+        except TenureError as error:
             if kind is None:
                 raise
-            log.warning("close: the leases are free when the TTL is over", exc_info=True)
+            log.warning("%s; the leases are free when the TTL is over", error)
 
     async def __aenter__(self) -> "Session":
         return self
@@ -635,10 +664,10 @@ class Session:
     async def __aexit__(self, kind: object, *_: object) -> None:
         try:
             await self.aclose()
-        except TenureError:
+        except TenureError as error:
             if kind is None:
                 raise
-            log.warning("close: the leases are free when the TTL is over", exc_info=True)
+            log.warning("%s; the leases are free when the TTL is over", error)
 
     def __del__(self) -> None:
         # Not closed here: nobody knows whether the work has stopped. The lease ends with its TTL.

@@ -6,13 +6,28 @@ import functools
 import inspect
 import threading
 import time
-from typing import Any, Callable, Iterable, Optional, TypeVar, Union, cast
+from typing import (
+    Any,
+    Callable,
+    Concatenate,
+    Coroutine,
+    Generic,
+    Iterable,
+    Optional,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    overload,
+)
 
 from ._errors import NotAcquired, TenureError
 from ._fence import Fence
 from ._session import Election, Event, EventKind, Seconds, Session, log, seconds_of
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Default = TypeVar("Default")
 
 # How long `reason` waits for the event of a term that is over: it is on its way to this process.
 _REASON_WAIT = 1.0
@@ -150,8 +165,9 @@ class _Watch:
         elif event.kind == EventKind.LOST and term is not None:
             term._end(event.reason, event.detail)
         elif event.kind == EventKind.REFUSED:
-            self.refusal = event.detail or event.reason
-            log.warning("%s: the lease was granted but not taken: %s", election.name, self.refusal)
+            refusal, self.refusal = self.refusal, event.detail or event.reason
+            if refusal != self.refusal:  # Once, however often it is tried again.
+                log.warning("%s: the lease was not taken: %s", election.name, self.refusal)
         elif event.kind == EventKind.LEADER:
             self.leader = event.leader
         elif event.kind == EventKind.VACANT:
@@ -307,7 +323,7 @@ class AsyncLead(_Request):
             self._term._close()
 
 
-class OnlyLeader:
+class OnlyLeader(Generic[Default]):
     """The decorator of Session.only_leader(): one standing campaign, for any number of functions.
 
     bool(decorator) is whether this process leads this very instant.
@@ -319,7 +335,7 @@ class OnlyLeader:
         name: str,
         *,
         fences: Iterable[Union[str, Fence]],
-        default: Any,
+        default: Default,
         grace: Optional[Seconds],
     ) -> None:
         self._default = default
@@ -371,13 +387,30 @@ class OnlyLeader:
             self._running -= 1
             self._drain()
 
-    def __call__(self, function: Function) -> Function:
-        takes = inspect.signature(function).parameters
-        pass_term = "term" in takes or any(p.kind == p.VAR_KEYWORD for p in takes.values())
+    # The type of a function says what its first argument is, and no argument's name: the callers of
+    # a function that takes the term elsewhere are not checked.
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Term, Arguments], Coroutine[Any, Any, Result]]
+    ) -> Callable[Arguments, Coroutine[Any, Any, Union[Result, Default]]]: ...
 
-        def more(term: Term) -> Any:
-            return {"term": term} if pass_term else {}
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Term, Arguments], Result]
+    ) -> Callable[Arguments, Union[Result, Default]]: ...
 
+    @overload
+    def __call__(
+        self, function: Callable[..., Coroutine[Any, Any, Result]]
+    ) -> Callable[..., Coroutine[Any, Any, Union[Result, Default]]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[..., Result]
+    ) -> Callable[..., Union[Result, Default]]: ...
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        call = _pass_term(function)
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -386,11 +419,11 @@ class OnlyLeader:
                 if term is None:
                     return self._default
                 try:
-                    return await function(*args, **kwargs, **more(term))
+                    return await call(term, args, kwargs)
                 finally:
                     self._leave()
 
-            return cast(Function, run_async)
+            return run_async
 
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -398,8 +431,19 @@ class OnlyLeader:
             if term is None:
                 return self._default
             try:
-                return function(*args, **kwargs, **more(term))
+                return call(term, args, kwargs)
             finally:
                 self._leave()
 
-        return cast(Function, run)
+        return run
+
+
+def _pass_term(function: Callable[..., Any]) -> Callable[[Term, Any, Any], Any]:
+    """How to call `function` with the term, if it wants it: as its first argument, or by name."""
+    takes = inspect.signature(function).parameters
+    first = next(iter(takes.values()), None)
+    if first is not None and first.name == "term" and first.kind != first.KEYWORD_ONLY:
+        return lambda term, args, kwargs: function(term, *args, **kwargs)
+    if "term" in takes or any(p.kind == p.VAR_KEYWORD for p in takes.values()):
+        return lambda term, args, kwargs: function(*args, **kwargs, term=term)
+    return lambda term, args, kwargs: function(*args, **kwargs)

@@ -135,7 +135,8 @@ def test_drain(store, name):
         store.url, ttl=store.ttl
     ) as two:
         with one.campaign(name, hear, drained_on_return=True) as election:
-            until(lambda: election)
+            # Not as soon as it has a token: what resigns before WON was told hears of no term.
+            until(lambda: tenure.EventKind.WON in events)
             won = election.token
             election.resign()
             until(lambda: tenure.EventKind.STOP in events)

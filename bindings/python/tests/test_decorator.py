@@ -45,6 +45,10 @@ def test_without_term_and_as_a_method(url):
                 return self, more
 
             @leader
+            def middle(self, term, more):
+                return self, bool(term), more
+
+            @leader
             def fails(self, **more):
                 assert more["term"]
                 raise KeyError
@@ -52,9 +56,27 @@ def test_without_term_and_as_a_method(url):
         until(lambda: leader)
         job = Job()
         assert job.run(3) == (job, 3)
+        assert job.middle(more=3) == (job, True, 3)
         with pytest.raises(KeyError):
             job.fails()
         assert leader._running == 0
+
+
+def test_the_term_as_the_first_argument(url):
+    with tenure.open(url, ttl=TTL) as t:
+        leader = t.only_leader("report")
+
+        @leader
+        def first(term, more, *rest):
+            return bool(term), more, rest
+
+        @leader
+        def only_by_name(*, term):
+            return bool(term)
+
+        until(lambda: leader)
+        assert first(3, 4) == (True, 3, (4,)) and first(more=3) == (True, 3, ())
+        assert only_by_name()
 
 
 def test_the_lease_waits_for_a_running_call(url):

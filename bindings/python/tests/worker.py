@@ -3,7 +3,10 @@
     worker.py pause URL TTL NAME DATABASE FILE   wins, and stops itself between check and write
     worker.py write URL TTL NAME DATABASE        wins, and writes until the term is over
     worker.py compete URL TTL NAME WAIT          tries to win within WAIT seconds
+    worker.py elections URL TTL COUNT LEAK       leads COUNT times, loses LEAK bytes each time
 """
+import ctypes
+import gc
 import json
 import os
 import signal
@@ -69,7 +72,43 @@ def compete(t, name, wait):
         say(won=0, why=str(error))
 
 
+class Mallinfo2(ctypes.Structure):
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+
+def allocated(libc):
+    """What this process has allocated and not freed: bytes in C, and objects of Python's."""
+    gc.collect()
+    info = libc.mallinfo2()
+    return info.uordblks + info.hblkhd, sys.getallocatedblocks()
+
+
+def elections(t, count, leak):
+    """Term after term; what has grown between the first third and the end."""
+    count, leak = int(count), int(leak)
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = Mallinfo2
+    last = 0
+    for number in range(count):
+        with t.lead(f"name-{number % 7}", wait=60) as term:
+            assert term.token > last
+            last = term.number
+        if leak:
+            libc.malloc(leak)
+        if number == count // 3:
+            heap, objects = allocated(libc)
+    heap_end, objects_end = allocated(libc)
+    say(
+        terms=count,
+        heap=heap_end - heap,
+        objects=objects_end - objects,
+        left=len(t._elections) + len(tenure._session._elections),
+    )
+
+
 if __name__ == "__main__":
     mode, url, ttl, *rest = sys.argv[1:]
     with tenure.open(url, ttl=float(ttl)) as session:
-        {"pause": pause, "write": write, "compete": compete}[mode](session, *rest)
+        modes = {"pause": pause, "write": write, "compete": compete, "elections": elections}
+        modes[mode](session, *rest)

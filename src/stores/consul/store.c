@@ -25,6 +25,8 @@
 #define WAIT TN_SEC(15) /* Of a blocking query: a server that hangs is noticed a little later. */
 #define WAIT_TIMEOUT (WAIT + WAIT / 16 + TN_SEC(3)) /* The server adds up to a sixteenth. */
 #define FEED_BACKOFF TN_SEC(1)
+#define ONE_MAX ((size_t)1 << 20)  /* Of an answer about one key, whose value has up to 512 kB; */
+#define ALL_MAX ((size_t)64 << 20) /* and about all of a prefix. */
 
 struct consul_store {
     struct tn_rows_store base; /* First. */
@@ -63,7 +65,7 @@ static struct consul_job *job_of(struct tn_rest_job *rest)
     return (struct consul_job *)(void *)rest;
 }
 
-static struct consul_job *new_job(struct consul_store *store,
+static struct consul_job *new_job(struct consul_store *store, size_t body_max,
                                   void (*heard)(struct tn_rest_job *rest))
 {
     struct consul_job *job = calloc(1, sizeof *job);
@@ -71,6 +73,7 @@ static struct consul_job *new_job(struct consul_store *store,
     if (job != NULL) {
         job->store = store;
         job->rest.heard = heard;
+        job->rest.web.body_max = body_max;
     }
     return job;
 }
@@ -130,7 +133,7 @@ static void hear_row(struct tn_rest_job *rest)
 static void get(struct tn_rows_store *base, struct tn_rows_io *io)
 {
     struct consul_store *store = consul_of(base);
-    struct consul_job *job = new_job(store, hear_row);
+    struct consul_job *job = new_job(store, ONE_MAX, hear_row);
     char path[1400];
     struct tn_text text;
 
@@ -228,7 +231,7 @@ static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct 
                 const char *if_version)
 {
     struct consul_store *store = consul_of(base);
-    struct consul_job *job = new_job(store, hear_written);
+    struct consul_job *job = new_job(store, ONE_MAX, hear_written);
 
     if (job == NULL) {
         tn_rows_io_put(io, TN_ROWS_FAILED, NULL, "out of memory");
@@ -256,6 +259,7 @@ static void hear_session(struct tn_rest_job *rest)
     }
     if (call->kind == TN_OP_RENEW && is_missing(rest))
         outcome = TN_ROWS_GONE;
+    call->denied = is_denied(rest);
     tn_rows_call_done(call, outcome, id[0] != '\0' ? id : NULL, rest->error);
 }
 
@@ -280,7 +284,7 @@ static void add_session_body(struct consul_job *job)
 static void session(struct tn_rows_store *base, struct tn_rows_call *call)
 {
     struct consul_store *store = consul_of(base);
-    struct consul_job *job = new_job(store, hear_session);
+    struct consul_job *job = new_job(store, ONE_MAX, hear_session);
     const char *verb = call->kind == TN_OP_OPEN    ? "create"
                        : call->kind == TN_OP_RENEW ? "renew"
                                                    : "destroy";
@@ -296,8 +300,7 @@ static void session(struct tn_rows_store *base, struct tn_rows_call *call)
     (void)snprintf(path, sizeof path, "v1/session/%s%s%s", verb,
                    call->kind == TN_OP_OPEN ? "" : "/", call->kind == TN_OP_OPEN ? "" : call->id);
     /* One that hangs is asked again on another connection: this one is closed then. */
-    start_job(job, "PUT", path,
-              call->kind == TN_OP_CLOSE ? store->base.base.how.patience : call->timeout);
+    start_job(job, "PUT", path, call->timeout);
 }
 
 /* --- Entries under the prefix ----------------------------------------------------------------- */
@@ -368,7 +371,7 @@ static void hear_list(struct tn_rest_job *rest)
 static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     struct consul_store *store = consul_of(base);
-    struct consul_job *job = new_job(store, hear_list);
+    struct consul_job *job = new_job(store, ALL_MAX, hear_list);
     char path[1400];
     struct tn_text text;
 
@@ -423,6 +426,8 @@ static void hear_feed(struct tn_rest_job *rest)
     if (!store->feed_stale && index >= before) {
         if (index != before && (none || for_each(rest, see_entry, &store->base)))
             tn_rows_saw_all(&store->base);
+        if (index == before)
+            tn_rows_feed_alive(&store->base);
         store->feed_index = index > 0 ? index : 1;
     }
     start_feed(store);
@@ -439,7 +444,7 @@ static void start_feed(struct consul_store *store)
     (void)uv_timer_stop(&store->timer);
     if (count == 0 || store->feed != NULL || store->base.base.closing)
         return;
-    store->feed = new_job(store, hear_feed);
+    store->feed = new_job(store, ALL_MAX, hear_feed);
     if (store->feed == NULL) {
         (void)uv_timer_start(&store->timer, wake_feed, 1000, 0);
         return;
@@ -497,7 +502,7 @@ static void hear_agent(struct tn_rest_job *rest)
 static void learn(struct tn_store *base, tn_store_done *done, void *arg)
 {
     struct consul_store *store = (struct consul_store *)(void *)base;
-    struct consul_job *job = new_job(store, hear_agent);
+    struct consul_job *job = new_job(store, ONE_MAX, hear_agent);
 
     if (job == NULL) {
         done(arg, TENURE_E_NOMEM, "out of memory");
@@ -540,6 +545,8 @@ static const struct tn_rows_engine engine = {
     .mints = true,
     .session = session,
     .watch = watch,
+    .refeed = watch, /* It begins with index 0. */
+    .feed_trust = WAIT_TIMEOUT + TN_SEC(1),
 };
 
 static const char usage[] = "consul://HOST[:PORT][,HOST[:PORT]...]/PREFIX"
@@ -648,25 +655,25 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     }
     parts.base = store->base;
     *store = parts;
-    store->base.news_end = &store->base.news;
     (void)uv_timer_init(how->loop, &store->timer);
     store->timer.data = store;
     *ret_store = &store->base.base;
     return 0;
 }
 
-#define OPS(scheme_)                                                                             \
-    {                                                                                            \
-        .scheme = scheme_, .caps = TN_STORE_BOUND | TN_STORE_LINGERS,                            \
-        .ttl_min = TN_SEC(1), /* What a server accepts is its session_ttl_min, usually 10 s. */  \
-            .ttl_max = TN_SEC(86400), .open = open_store, TN_ROWS_OPS, .facts = facts,           \
-        .learn = learn,                                                                          \
-        .class_why = "a majority of the servers has what was acknowledged; a session that ends " \
-                     "early, as with its agent's node, keeps its names from others for the "     \
-                     "lock-delay, a TTL and at most 60 s",                                       \
-        .clock_why = "Consul tells no clock; a silent session ends after one to two TTLs and a " \
-                     "lock-delay",                                                               \
-        .restored = "write to any key of the cluster until its index is above %"                 \
+#define OPS(scheme_)                                                                              \
+    {                                                                                             \
+        .scheme = scheme_, .caps = TN_STORE_NAMED | TN_STORE_LINGERS,                             \
+        .ttl_min = TN_SEC(1), /* What a server accepts is its session_ttl_min, usually 10 s. */   \
+            .ttl_max = TN_SEC(86400), .open = open_store, TN_ROWS_OPS, .facts = facts,            \
+        .learn = learn,                                                                           \
+        .class_why = "a majority of the servers has what was acknowledged; a session that ends "  \
+                     "early, as with its agent's node, keeps its names from others for the "      \
+                     "lock-delay, a TTL and at most 60 s",                                        \
+        .clock_why = "Consul tells no clock; a silent session ends after one to two TTLs and a "  \
+                     "lock-delay",                                                                \
+        .restored = "write to any key of the cluster until its index is above %", .slop_ttls = 1, \
+        .delay_most = TN_ROWS_DELAY_MOST                                                          \
     }
 
 const struct tn_store_ops tn_consul_store_ops = OPS("consul");

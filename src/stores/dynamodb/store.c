@@ -123,7 +123,8 @@ static void got_counter(struct tn_dynamo_call *call)
 }
 
 /* The lock item was read. Of a free name, or one that another kind of client holds, only the
- * counter tells the last token. It is read later, so it is no older than the lock item. */
+ * counter tells the last token. It is read later, so it is no older than the lock item. A name that
+ * was never there, as those of operators' notes, is not read twice with every poll. */
 static void got_item(struct tn_dynamo_call *call)
 {
     struct dynamo_job *job = call->arg;
@@ -140,6 +141,8 @@ static void got_item(struct tn_dynamo_call *call)
         get_failed(job, why);
     } else if (call->outcome != TN_DYNAMO_OK) {
         get_failed(job, call->error);
+    } else if (at == 0 && tn_rows_io_only_looks(job->io)) {
+        got_row(job);
     } else if (!job->item.ours || !job->item.row.held || job->store->distrusts) {
         call->done = got_counter;
         start_get(job, TN_ITEM_COUNTER);
@@ -451,12 +454,13 @@ static int open_table(const struct tn_store_ops *ops, const struct tn_store_open
 
 const struct tn_store_ops tn_dynamodb_store_ops = {
     .scheme = "dynamodb",
-    .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_BOUND,
+    .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_NAMED,
     .ttl_min = TN_SEC(3), /* A write has a twelfth of it, also when the table is slow. */
     .ttl_max = TN_SEC(86400),
     .open = open_table,
     TN_ROWS_OPS,
     .class_why = "DynamoDB acknowledges a write once a majority of its replicas has it",
     .clock_why = "no clock of the server is used",
+    .poll_every = POLL_EVERY,
     .restored = "raise tenureToken of its counter item to % (docs/stores/dynamodb.md)",
 };

@@ -1,6 +1,6 @@
 /* client.c - unary calls, the password, and whose fault it was; client.h has the contract.
  *
- * Happy path: the channel comes up, Authenticate if there is a user, then every waiting call is
+ * Happy path: the connection comes up, Authenticate if there is a user, then every waiting call is
  * started, and later ones at once. What can fail: the connection, which leaves calls that were sent
  * with an unknown outcome and others waiting for the next; the token, which is asked for again. */
 #include "stores/etcd/client.h"
@@ -12,15 +12,14 @@
 
 #include "base/assert.h"
 #include "base/time.h"
-#include "etcd.pb-c.h"
 #include "runtime/random.h"
 
 enum { WINDOW = 64 }; /* Calls under way. */
 
 struct tn_etcd_rpc {
     struct tn_grpc_call call; /* First. */
+    struct tn_list_node node; /* Under way, or waiting. */
     struct tn_etcd_client *client;
-    struct tn_etcd_rpc *next, **link;
     const char *path;
     const ProtobufCMessageDescriptor *type;
     ProtobufCMessage *message;
@@ -85,10 +84,10 @@ void tn_etcd_explain(struct tn_etcd_client *client, const struct tn_grpc_call *c
             break;
         }
     }
-    if (call->status == TN_GRPC_LOST && client->channel.stream.error[0] != '\0')
-        (void)snprintf(text, sizeof client->said, "%s", client->channel.stream.error);
+    if (call->status == TN_GRPC_LOST && client->stream.error[0] != '\0')
+        (void)snprintf(text, sizeof client->said, "%s", client->stream.error);
     else
-        (void)snprintf(text, sizeof client->said, "etcd %s: %s", tn_channel_where(&client->channel),
+        (void)snprintf(text, sizeof client->said, "etcd %.120s: %.250s", client->stream.at.where,
                        why);
     ret_reply->status = status;
     ret_reply->grpc = call->status;
@@ -107,7 +106,7 @@ static bool is_token_trouble(const struct tn_grpc_call *call)
 
 bool tn_etcd_is_ready(const struct tn_etcd_client *client)
 {
-    return client->channel.grpc != NULL && client->authenticated && !client->closing;
+    return client->grpc != NULL && client->authenticated && !client->closing;
 }
 
 size_t tn_etcd_fields(const struct tn_etcd_client *client, struct tn_grpc_field fields[2])
@@ -119,43 +118,32 @@ size_t tn_etcd_fields(const struct tn_etcd_client *client, struct tn_grpc_field 
     return count;
 }
 
-/* A call is in one of two lists: under way, or waiting. */
-static void add_under_way(struct tn_etcd_rpc *rpc)
+static struct tn_etcd_rpc *rpc_of(struct tn_list_node *node)
 {
-    struct tn_etcd_client *client = rpc->client;
-
-    rpc->link = &client->rpcs;
-    rpc->next = client->rpcs;
-    if (rpc->next != NULL)
-        rpc->next->link = &rpc->next;
-    client->rpcs = rpc;
-    rpc->started = true;
-    client->running++;
+    return TN_LIST_ENTRY(node, struct tn_etcd_rpc, node);
 }
 
-static void add_waiting(struct tn_etcd_rpc *rpc, bool in_front)
+/* NULL: none. */
+static struct tn_etcd_rpc *first_rpc(const struct tn_list *list)
 {
-    struct tn_etcd_client *client = rpc->client;
+    struct tn_list_node *first = tn_list_first(list);
 
-    rpc->started = false;
-    rpc->link = in_front ? &client->waiting : client->waiting_end;
-    rpc->next = *rpc->link;
-    *rpc->link = rpc;
-    if (rpc->next != NULL)
-        rpc->next->link = &rpc->next;
-    else
-        client->waiting_end = &rpc->next;
+    return first != NULL ? rpc_of(first) : NULL;
 }
 
 static void remove_rpc(struct tn_etcd_rpc *rpc)
 {
-    *rpc->link = rpc->next;
-    if (rpc->next != NULL)
-        rpc->next->link = rpc->link;
-    else if (!rpc->started)
-        rpc->client->waiting_end = rpc->link;
-    if (rpc->started)
-        rpc->client->running--;
+    tn_list_remove(&rpc->node);
+    rpc->client->running -= rpc->started;
+    rpc->started = false;
+}
+
+static void add_waiting(struct tn_etcd_rpc *rpc, bool in_front)
+{
+    if (in_front)
+        tn_list_add_first(&rpc->client->waiting, &rpc->node);
+    else
+        tn_list_add(&rpc->client->waiting, &rpc->node);
 }
 
 static void free_rpc(struct tn_etcd_rpc *rpc)
@@ -228,7 +216,7 @@ static void ended(struct tn_grpc_call *call)
         return;
     }
     if (call->status == TN_GRPC_UNAVAILABLE && client->config.url.count > 1)
-        tn_channel_doubt(&client->channel, call->text);
+        tn_stream_doubt(&client->stream, call->text);
     tn_etcd_explain(client, call, &reply);
     if (call->status == TN_GRPC_OK) { /* A status, but not the message it belongs to. */
         reply.status = TENURE_E_TIMEOUT;
@@ -249,7 +237,7 @@ static bool start(struct tn_etcd_rpc *rpc)
         fields[count++] = (struct tn_grpc_field) { "hasleader", "true" };
     rpc->call.message = heard;
     rpc->call.done = ended;
-    if (tn_grpc_start(client->channel.grpc, &rpc->call, rpc->path, fields, count) < 0)
+    if (tn_grpc_start(client->grpc, &rpc->call, rpc->path, fields, count) < 0)
         return false;
     if (tn_grpc_send(&rpc->call, rpc->packed, rpc->len, true) < 0) {
         tn_grpc_cancel(&rpc->call);
@@ -257,16 +245,19 @@ static bool start(struct tn_etcd_rpc *rpc)
     }
     tn_etcd_sending(client);
     remove_rpc(rpc);
-    add_under_way(rpc);
+    tn_list_add(&client->under_way, &rpc->node);
+    rpc->started = true;
+    client->running++;
     return true;
 }
 
 /* In the order in which they were asked, as many as fit. */
 static void start_waiting(struct tn_etcd_client *client)
 {
-    while (client->waiting != NULL && (client->running < WINDOW || client->waiting->urgent) &&
-           tn_etcd_is_ready(client))
-        if (!start(client->waiting))
+    for (struct tn_etcd_rpc *rpc; tn_etcd_is_ready(client) &&
+                                  (rpc = first_rpc(&client->waiting)) != NULL &&
+                                  (client->running < WINDOW || rpc->urgent);)
+        if (!start(rpc))
             return;
 }
 
@@ -304,6 +295,13 @@ struct tn_etcd_rpc *tn_etcd_call(struct tn_etcd_client *client, const char *path
     start_waiting(client);
     tn_etcd_client_wake(client);
     return rpc;
+}
+
+struct tn_etcd_rpc *tn_etcd_txn(struct tn_etcd_client *client, const Etcd__TxnRequest *txn,
+                                tenure_ns give_up_at, tn_etcd_answered *answered, void *arg)
+{
+    return tn_etcd_call(client, "/etcdserverpb.KV/Txn", &txn->base, &etcd__txn_response__descriptor,
+                        give_up_at, answered, arg);
 }
 
 struct tn_etcd_rpc *tn_etcd_keepalive(struct tn_etcd_client *client, int64_t id,
@@ -395,16 +393,16 @@ static void let_in(struct tn_etcd_client *client)
     start_waiting(client);
     tn_etcd_streams_up(client);
     client->ready(client->arg);
-    tn_channel_flush(&client->channel);
+    tn_etcd_flush(client);
 }
 
 /* Nobody gets in: what waits is told now, for waiting does not help. */
 static void turned_away(struct tn_etcd_client *client, const struct tn_etcd_reply *reply)
 {
     (void)snprintf(client->denied, sizeof client->denied, "%s", reply->text);
-    while (client->waiting != NULL)
-        fail(client->waiting, TENURE_E_DENIED, client->denied);
-    tn_channel_doubt(&client->channel, "the server does not let us in");
+    for (struct tn_etcd_rpc *rpc; (rpc = first_rpc(&client->waiting)) != NULL;)
+        fail(rpc, TENURE_E_DENIED, client->denied);
+    tn_stream_doubt(&client->stream, "the server does not let us in");
 }
 
 static void got_token(void *arg, const struct tn_etcd_reply *reply)
@@ -417,7 +415,7 @@ static void got_token(void *arg, const struct tn_etcd_reply *reply)
     } else if (reply->status == TENURE_E_DENIED) {
         turned_away(client, reply);
     } else if (reply->status != 0) {
-        tn_channel_doubt(&client->channel, "cannot authenticate");
+        tn_stream_doubt(&client->stream, "cannot authenticate");
     } else {
         const Etcd__AuthenticateResponse *response = (const void *)reply->message;
         (void)snprintf(client->token, sizeof client->token, "%s", response->token);
@@ -429,7 +427,7 @@ static void authenticate(struct tn_etcd_client *client)
 {
     Etcd__AuthenticateRequest request = ETCD__AUTHENTICATE_REQUEST__INIT;
 
-    if (client->authenticating || client->channel.grpc == NULL)
+    if (client->authenticating || client->grpc == NULL)
         return;
     client->token[0] = '\0';
     request.name = client->config.url.user;
@@ -439,47 +437,90 @@ static void authenticate(struct tn_etcd_client *client)
                 &etcd__authenticate_response__descriptor,
                 tn_clock_now(client->clock) + client->patience, got_token, client);
     if (rpc == NULL) {
-        tn_channel_doubt(&client->channel, "out of memory");
+        tn_stream_doubt(&client->stream, "out of memory");
         return;
     }
     rpc->own = true;
     client->authenticating = true;
     if (!start(rpc))
-        tn_channel_doubt(&client->channel, "cannot authenticate");
+        tn_stream_doubt(&client->stream, "cannot authenticate");
     tn_etcd_client_wake(client);
 }
 
-/* --- The channel ------------------------------------------------------------------------------ */
+/* --- The connection --------------------------------------------------------------------------- */
+
+static const char not_http2[] = "the answer is not HTTP/2; does the server want TLS (etcds:)?";
+
+void tn_etcd_flush(struct tn_etcd_client *client)
+{
+    const uint8_t *data;
+    ssize_t len = 0;
+
+    while (client->grpc != NULL && (len = tn_grpc_pull(client->grpc, &data)) > 0)
+        tn_stream_write(&client->stream, data, (size_t)len);
+    if (len < 0)
+        tn_stream_doubt(&client->stream, not_http2);
+}
 
 static void came_up(void *arg)
 {
     struct tn_etcd_client *client = arg;
 
+    client->proven = false;
+    if (tn_grpc_new(&client->grpc, client->stream.at.where, client->tls != NULL) < 0) {
+        tn_stream_doubt(&client->stream, "out of memory");
+        return;
+    }
     client->asked_at = 0;
     if (client->config.url.user[0] != '\0')
         authenticate(client);
     else
         let_in(client);
+    tn_etcd_flush(client);
 }
 
+/* Ends the calls under way; those that were not sent wait for the next connection, but for the
+ * client's own. */
 static void went_down(void *arg)
 {
     struct tn_etcd_client *client = arg;
+    struct tn_grpc *grpc = client->grpc;
 
+    if (grpc == NULL)
+        return;
+    client->grpc = NULL;
+    tn_grpc_free(grpc);
     client->authenticated = client->authenticating = false;
-    for (struct tn_etcd_rpc *rpc = client->waiting, *next; rpc != NULL; rpc = next) {
-        next = rpc->next;
-        if (rpc->own)
-            tn_etcd_cancel(rpc);
+    for (struct tn_list_node *node = tn_list_first(&client->waiting), *next; node != NULL;
+         node = next) {
+        next = tn_list_next(&client->waiting, node);
+        if (rpc_of(node)->own)
+            tn_etcd_cancel(rpc_of(node));
     }
     tn_etcd_streams_down(client);
 }
 
-static const struct tn_channel_host channel_host = { came_up, went_down };
+/* The server is proved to be one by its first bytes, which are its settings. */
+static void bytes_came(void *arg, const uint8_t *data, size_t len)
+{
+    struct tn_etcd_client *client = arg;
+
+    if (client->grpc == NULL)
+        return;
+    client->proven = true;
+    tn_stream_proven(&client->stream);
+    if (tn_grpc_feed(client->grpc, data, len) < 0) {
+        tn_stream_drop(&client->stream, not_http2);
+        return;
+    }
+    tn_etcd_flush(client);
+    if (client->grpc != NULL && tn_grpc_leaving(client->grpc))
+        tn_stream_doubt(&client->stream, "the server is going away");
+}
 
 void tn_etcd_sending(struct tn_etcd_client *client)
 {
-    if (client->asked_at <= client->channel.stream.heard_at)
+    if (client->asked_at <= client->stream.heard_at)
         client->asked_at = tn_clock_now(client->clock);
 }
 
@@ -490,7 +531,7 @@ static tenure_ns suspicious_silence(const struct tn_etcd_client *client)
     tenure_ns silence = 4 * client->patience, least = TN_SEC(1);
 
     if (client->config.url.count > 1) {
-        silence = (client->channel.proven ? 2 : 1) * client->patience;
+        silence = (client->proven ? 2 : 1) * client->patience;
         least = TN_MS(500);
     }
     return silence > least ? silence : least;
@@ -500,9 +541,9 @@ void tn_etcd_suspect(struct tn_etcd_client *client)
 {
     tenure_ns silence = suspicious_silence(client);
 
-    if (client->channel.grpc != NULL && client->asked_at > client->channel.stream.heard_at &&
+    if (client->grpc != NULL && client->asked_at > client->stream.heard_at &&
         tn_clock_now(client->clock) - client->asked_at >= silence)
-        tn_channel_doubt(&client->channel, "no answer; is the server overloaded or cut off?");
+        tn_stream_doubt(&client->stream, "no answer; is the server overloaded or cut off?");
 }
 
 /* --- Time ------------------------------------------------------------------------------------- */
@@ -513,18 +554,18 @@ static void give_up(struct tn_etcd_rpc *rpc)
     char text[TN_ERROR_TEXT];
 
     if (rpc->started && rpc->call.sent) {
-        (void)snprintf(text, sizeof text, "etcd %s: no answer in time",
-                       tn_channel_where(&client->channel));
+        (void)snprintf(text, sizeof text, "etcd %.120s: no answer in time",
+                       client->stream.at.where);
         tn_etcd_suspect(client);
         fail(rpc, TENURE_E_TIMEOUT, text);
     } else if (client->denied[0] != '\0') {
         (void)snprintf(text, sizeof text, "%s", client->denied);
         fail(rpc, TENURE_E_DENIED, text);
     } else {
-        if (client->channel.stream.error[0] != '\0')
-            (void)snprintf(text, sizeof text, "%s", client->channel.stream.error);
+        if (client->stream.error[0] != '\0')
+            (void)snprintf(text, sizeof text, "%s", client->stream.error);
         else
-            (void)snprintf(text, sizeof text, "etcd %s: %s", tn_channel_where(&client->channel),
+            (void)snprintf(text, sizeof text, "etcd %.120s: %s", client->stream.at.where,
                            tn_etcd_is_ready(client) ? "the server is too slow for what is asked"
                                                     : "not connected yet");
         fail(rpc, TENURE_E_UNAVAILABLE, text);
@@ -532,13 +573,13 @@ static void give_up(struct tn_etcd_rpc *rpc)
 }
 
 /* The list may be another one after each. */
-static void give_up_late(struct tn_etcd_rpc **list, tenure_ns now)
+static void give_up_late(struct tn_list *list, tenure_ns now)
 {
-    for (struct tn_etcd_rpc *rpc = *list, *next; rpc != NULL; rpc = next) {
-        next = rpc->next;
-        if (now >= rpc->give_up_at) {
-            give_up(rpc);
-            next = *list;
+    for (struct tn_list_node *node = tn_list_first(list), *next; node != NULL; node = next) {
+        next = tn_list_next(list, node);
+        if (now >= rpc_of(node)->give_up_at) {
+            give_up(rpc_of(node));
+            next = tn_list_first(list);
         }
     }
 }
@@ -548,12 +589,12 @@ static void hear_tick(uv_timer_t *timer)
     struct tn_etcd_client *client = timer->data;
     tenure_ns now = tn_clock_now(client->clock);
 
-    give_up_late(&client->rpcs, now);
+    give_up_late(&client->under_way, now);
     give_up_late(&client->waiting, now);
-    if (client->rpcs == NULL && client->waiting == NULL)
+    if (client->running == 0 && tn_list_first(&client->waiting) == NULL)
         (void)uv_timer_stop(&client->tick);
     client->ticked(client->arg);
-    tn_channel_flush(&client->channel);
+    tn_etcd_flush(client);
 }
 
 void tn_etcd_client_wake(struct tn_etcd_client *client)
@@ -574,7 +615,8 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
 {
     struct tn_secret secret;
     uint64_t seed;
-    struct tn_stream *stream = &client->channel.stream;
+    struct tn_stream *stream = &client->stream;
+    static const struct tn_stream_host stream_host = { came_up, went_down, bytes_came };
 
     int rc = tn_etcd_config_parse(&client->config, rest, tls, reterr);
     if (rc == 0)
@@ -590,9 +632,13 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
     if (rc < 0)
         return rc;
     memcpy(&seed, &secret, sizeof seed);
-    client->waiting_end = &client->waiting;
-    client->channel.host = &channel_host;
-    client->channel.arg = client;
+    tn_list_init(&client->under_way);
+    tn_list_init(&client->waiting);
+    tn_list_init(&client->watchers);
+    stream->host = &stream_host;
+    stream->arg = client;
+    stream->scheme = "etcd";
+    stream->tls_scheme = "etcds";
     stream->loop = loop;
     stream->clock = client->clock;
     stream->tls = client->tls;
@@ -601,8 +647,7 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
     rc = uv_timer_init(loop, &client->tick) == 0 ? 0 : TENURE_E_UNAVAILABLE;
     client->tick.data = client;
     if (rc == 0)
-        rc = tn_channel_init(&client->channel, client->config.url.endpoints,
-                             client->config.url.count, seed);
+        rc = tn_stream_init(stream, client->config.url.endpoints, client->config.url.count, seed);
     if (rc < 0)
         tn_tls_context_free(client->tls);
     client->parts = 2;
@@ -611,7 +656,7 @@ int tn_etcd_client_init(struct tn_etcd_client *client, uv_loop_t *loop, const ch
 
 void tn_etcd_client_start(struct tn_etcd_client *client)
 {
-    tn_channel_start(&client->channel);
+    tn_stream_start(&client->stream);
 }
 
 static void part_closed(struct tn_etcd_client *client)
@@ -622,7 +667,7 @@ static void part_closed(struct tn_etcd_client *client)
     client->closed(client->arg);
 }
 
-static void channel_closed(void *arg)
+static void stream_closed(void *arg)
 {
     part_closed(arg);
 }
@@ -636,9 +681,10 @@ void tn_etcd_client_close(struct tn_etcd_client *client, void (*closed)(void *ar
 {
     client->closing = true;
     client->closed = closed;
-    while (client->rpcs != NULL || client->waiting != NULL)
-        fail(client->rpcs != NULL ? client->rpcs : client->waiting, TENURE_E_CLOSED, "closed");
+    for (struct tn_etcd_rpc *rpc; (rpc = first_rpc(&client->under_way)) != NULL ||
+                                  (rpc = first_rpc(&client->waiting)) != NULL;)
+        fail(rpc, TENURE_E_CLOSED, "closed");
     tn_etcd_streams_close(client);
-    tn_channel_close(&client->channel, channel_closed);
+    tn_stream_close(&client->stream, stream_closed);
     uv_close((uv_handle_t *)&client->tick, tick_closed);
 }

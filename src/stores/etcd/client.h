@@ -12,10 +12,11 @@
 #ifndef TN_STORES_ETCD_CLIENT_H
 #define TN_STORES_ETCD_CLIENT_H
 
-#include <protobuf-c/protobuf-c.h>
-
-#include "stores/etcd/channel.h"
+#include "base/list.h"
+#include "etcd.pb-c.h"
+#include "runtime/stream.h"
 #include "stores/etcd/config.h"
+#include "stores/etcd/grpc.h"
 
 struct tn_etcd_client;
 struct tn_etcd_rpc;
@@ -38,14 +39,15 @@ struct tn_etcd_watch {
     int64_t put_at; /* When it fires: the revision of the put that did it; 0: something else. */
     /* The client's own. */
     struct tn_etcd_client *client; /* NULL: idle. */
-    struct tn_etcd_watch *next, **link;
     struct tn_etcd_watcher *watcher;
 };
 
 struct tn_etcd_client {
     struct tn_etcd_config config;
     struct tn_tls_context *tls;
-    struct tn_channel channel;
+    struct tn_stream stream; /* HTTP/2 on it is a connection that comes back. */
+    struct tn_grpc *grpc;    /* While it is up, otherwise NULL. */
+    bool proven;             /* The server has said something on this connection. */
     const struct tn_clock *clock;
     tenure_ns patience;
     void (*ready)(void *arg); /* Connected, and known to the server, again. */
@@ -57,14 +59,11 @@ struct tn_etcd_client {
     char warning[TN_ERROR_TEXT];
     char version[32];
     bool asked_version;
-    struct tn_etcd_rpc *rpcs;                   /* Under way. */
-    struct tn_etcd_rpc *waiting, **waiting_end; /* For a connection, or for their turn. */
-    unsigned running;                           /* How many are under way. */
+    struct tn_list under_way, waiting; /* The latter for a connection, or for their turn. */
+    unsigned running;                  /* How many are under way. */
     struct tn_grpc_call watch_call;
-    struct tn_etcd_watch *watches;
-    struct tn_etcd_watcher
-        *watchers;      /* Those the present stream knows, in the order of creation. */
-    tenure_ns asked_at; /* When something was first sent since the server was last heard. */
+    struct tn_list watchers; /* In the order of creation, which the stream confirms them in. */
+    tenure_ns asked_at;      /* When something was first sent since the server was last heard. */
     uv_timer_t tick;
     void (*ticked)(void *arg); /* With every tick. */
     void (*closed)(void *arg);
@@ -86,6 +85,10 @@ struct tn_etcd_rpc *tn_etcd_call(struct tn_etcd_client *client, const char *path
                                  const ProtobufCMessageDescriptor *type, tenure_ns give_up_at,
                                  tn_etcd_answered *answered, void *arg);
 
+/* A transaction; the message is an Etcd__TxnResponse. NULL: as tn_etcd_call. */
+struct tn_etcd_rpc *tn_etcd_txn(struct tn_etcd_client *client, const Etcd__TxnRequest *txn,
+                                tenure_ns give_up_at, tn_etcd_answered *answered, void *arg);
+
 /* It goes before those that wait for their turn: without the session nothing else matters. */
 void tn_etcd_hurry(struct tn_etcd_rpc *rpc);
 
@@ -106,6 +109,8 @@ TENURE_MUST_USE int tn_etcd_watch_start(struct tn_etcd_client *client, struct tn
                                         int64_t revision);
 void tn_etcd_watch_stop(struct tn_etcd_watch *watch);
 
+/* Write what the calls have to say. A failure is told later. */
+void tn_etcd_flush(struct tn_etcd_client *client);
 /* There is something to wait for: tick. */
 void tn_etcd_client_wake(struct tn_etcd_client *client);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 
 enum {
     PREFIX = 5,
@@ -22,7 +23,7 @@ enum {
 
 struct tn_grpc {
     nghttp2_session *session;
-    struct tn_grpc_call *calls;
+    struct tn_list calls;
     bool leaving;
     bool broken; /* nghttp2 has given the connection up. */
     bool busy;   /* In a feed or a pull. */
@@ -62,9 +63,7 @@ static void buf_free(struct tn_grpc_buf *buf)
 
 static void unlink_call(struct tn_grpc_call *call)
 {
-    *call->link = call->next;
-    if (call->next != NULL)
-        call->next->link = call->link;
+    tn_list_remove(&call->under_way);
     call->grpc = NULL;
     buf_free(&call->in);
     buf_free(&call->out);
@@ -135,11 +134,7 @@ int tn_grpc_start(struct tn_grpc *grpc, struct tn_grpc_call *call, const char *p
     if (call->stream < 0)
         return call->stream == NGHTTP2_ERR_NOMEM ? TENURE_E_NOMEM : TENURE_E_UNAVAILABLE;
     call->grpc = grpc;
-    call->link = &grpc->calls;
-    call->next = grpc->calls;
-    if (call->next != NULL)
-        call->next->link = &call->next;
-    grpc->calls = call;
+    tn_list_add(&grpc->calls, &call->under_way);
     return 0;
 }
 
@@ -227,14 +222,6 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     return 0;
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* grpc-message is percent-encoded. */
 static void decode(char *ret_text, size_t size, const uint8_t *from, size_t len)
 {
@@ -242,10 +229,8 @@ static void decode(char *ret_text, size_t size, const uint8_t *from, size_t len)
 
     for (size_t i = 0; i < len && at + 1 < size; i++) {
         uint8_t c = from[i];
-        if (c == '%' && i + 2 < len && hex_digit(from[i + 1]) >= 0 && hex_digit(from[i + 2]) >= 0) {
-            c = (uint8_t)(hex_digit(from[i + 1]) * 16 + hex_digit(from[i + 2]));
+        if (c == '%' && i + 2 < len && tn_unhex(&c, (const char *)from + i + 1, 1))
             i += 2;
-        }
         ret_text[at++] = c >= ' ' && c < 127 ? (char)c : '?';
     }
     ret_text[at] = '\0';
@@ -358,6 +343,7 @@ int tn_grpc_new(struct tn_grpc **ret_grpc, const char *authority, bool tls)
 
     if (grpc == NULL)
         return TENURE_E_NOMEM;
+    tn_list_init(&grpc->calls);
     grpc->scheme = tls ? "https" : "http";
     (void)snprintf(grpc->authority, sizeof grpc->authority, "%s", authority);
     if (make_session(grpc) < 0) {
@@ -374,8 +360,8 @@ void tn_grpc_free(struct tn_grpc *grpc)
     if (grpc == NULL)
         return;
     grpc->leaving = true; /* done() cannot begin another call here. */
-    while (grpc->calls != NULL) {
-        struct tn_grpc_call *call = grpc->calls;
+    for (struct tn_list_node *node; (node = tn_list_first(&grpc->calls)) != NULL;) {
+        struct tn_grpc_call *call = TN_LIST_ENTRY(node, struct tn_grpc_call, under_way);
         call->status = TN_GRPC_LOST;
         say(call, "the connection was lost");
         end_call(call);

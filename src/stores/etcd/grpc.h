@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/list.h"
 #include "base/text.h"
 #include "tenure/error.h"
 
@@ -51,8 +52,8 @@ struct tn_grpc_call {
     bool sent;                      /* The server may have seen it. */
     char text[TN_ERROR_TEXT - 100]; /* grpc-message, or why there is no status. */
     /* The layer's own. */
+    struct tn_list_node under_way;
     struct tn_grpc *grpc; /* NULL: not under way. */
-    struct tn_grpc_call *next, **link;
     int32_t stream;
     bool last;
     struct tn_grpc_buf out, in;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "base/number.h"
 #include "stores/etcd/store.h"
 
@@ -54,6 +55,21 @@ void tn_etcd_get(Etcd__RangeRequest *ret_range, const char *key)
     set_bytes(&ret_range->key, key);
 }
 
+void tn_etcd_get_all(Etcd__RangeRequest *ret_range, const char *key, char end[TN_ETCD_KEY])
+{
+    size_t len = strlen(key);
+
+    tn_etcd_get(ret_range, key);
+    if (len == 0) { /* All there are: from the zero byte to no end. */
+        ret_range->key.data = ret_range->range_end.data = (uint8_t *)(uintptr_t) "\0";
+        ret_range->key.len = ret_range->range_end.len = 1;
+        return;
+    }
+    memcpy(end, key, len + 1);
+    end[len - 1]++;
+    set_bytes(&ret_range->range_end, end);
+}
+
 void tn_etcd_compare(Etcd__Compare *ret_compare, const char *key, const char *end, int64_t created)
 {
     *ret_compare = (Etcd__Compare)ETCD__COMPARE__INIT;
@@ -77,40 +93,21 @@ void tn_etcd_compare_same(Etcd__Compare *ret_compare, const char *key, int64_t c
 size_t tn_etcd_value(char ret_value[TN_ETCD_VALUE], const char *label, size_t label_len,
                      const struct tn_secret *term)
 {
-    static const char digits[] = "0123456789abcdef";
-    size_t len = label_len;
-
     memcpy(ret_value, label, label_len);
-    memcpy(ret_value + len, mark, MARK);
-    len += MARK;
-    for (size_t i = 0; i < sizeof term->bytes; i++) {
-        ret_value[len++] = digits[term->bytes[i] >> 4];
-        ret_value[len++] = digits[term->bytes[i] & 15];
-    }
-    return len;
-}
-
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    memcpy(ret_value + label_len, mark, MARK);
+    tn_hex(ret_value + label_len + MARK, term->bytes, sizeof term->bytes);
+    return label_len + MARK + HEX;
 }
 
 /* False: it does not end in a hash as ours do. */
 static bool read_term(const ProtobufCBinaryData *value, struct tn_secret *ret_term)
 {
+    const char *end = (const char *)value->data + value->len;
     struct tn_secret term;
 
-    if (value->len < MARK + HEX || memcmp(value->data + value->len - HEX - MARK, mark, MARK) != 0)
+    if (value->len < MARK + HEX || memcmp(end - HEX - MARK, mark, MARK) != 0 ||
+        !tn_unhex(term.bytes, end - HEX, sizeof term.bytes))
         return false;
-    for (size_t i = 0; i < sizeof term.bytes; i++) {
-        int high = hex_digit(value->data[value->len - HEX + 2 * i]);
-        int low = hex_digit(value->data[value->len - HEX + 2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        term.bytes[i] = (uint8_t)(high * 16 + low);
-    }
     *ret_term = term;
     return true;
 }
@@ -122,7 +119,7 @@ bool tn_etcd_is_moved(const Etcd__KeyValue *kv)
 
     int len = snprintf(own, sizeof own, "/%" PRIx64, (uint64_t)kv->lease);
     size_t at = kv->key.len - (size_t)len;
-    return kv->lease != 0 &&
+    return kv->lease != 0 && tn_etcd_foreign_name(kv) == 0 &&
            (kv->key.len < (size_t)len || memcmp(kv->key.data + at, own, (size_t)len) != 0);
 }
 
@@ -157,12 +154,12 @@ bool tn_etcd_is_lease_id(const uint8_t *text, size_t len)
     if (len < 1 || len > 16)
         return false;
     for (size_t i = 0; i < len; i++)
-        if (hex_digit(text[i]) < 0)
+        if (memchr("0123456789abcdef", text[i], 16) == NULL)
             return false;
     return true;
 }
 
-bool tn_etcd_is_bid(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv)
+bool tn_etcd_is_candidate(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv)
 {
     size_t base = strlen(keys->base);
 
@@ -170,7 +167,7 @@ bool tn_etcd_is_bid(const struct tn_etcd_keys *keys, const Etcd__KeyValue *kv)
            tn_etcd_is_lease_id(kv->key.data + base, kv->key.len - base);
 }
 
-void tn_etcd_bid_key(const Etcd__KeyValue *kv, char ret_key[TN_ETCD_KEY])
+void tn_etcd_candidate_key(const Etcd__KeyValue *kv, char ret_key[TN_ETCD_KEY])
 {
     TN_ASSERT(kv->key.len < TN_ETCD_KEY);
     memcpy(ret_key, kv->key.data, kv->key.len);
@@ -181,7 +178,7 @@ const Etcd__KeyValue *tn_etcd_first(const struct tn_etcd_keys *keys,
                                     const Etcd__RangeResponse *range, bool *ret_crowded)
 {
     for (size_t i = 0; range != NULL && i < range->n_kvs; i++)
-        if (tn_etcd_is_bid(keys, range->kvs[i]))
+        if (tn_etcd_is_candidate(keys, range->kvs[i]))
             return range->kvs[i];
     if (range != NULL && range->more)
         *ret_crowded = true;

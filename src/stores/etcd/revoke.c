@@ -21,11 +21,7 @@
 /* Of a key that is bound to no lease. */
 enum { TTL_OTHERWISE = 15 };
 
-static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
-{
-    task->req->answer = answer;
-    tn_etcd_task_end(task);
-}
+static void grant(struct tn_etcd_job *job);
 
 int64_t tn_etcd_hold_off_lease(int64_t lease)
 {
@@ -36,112 +32,141 @@ int64_t tn_etcd_hold_off_lease(int64_t lease)
 
 static void held_off(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
+    struct tn_etcd_job *job = arg;
 
-    task->rpc = NULL;
+    job->rpc = NULL;
     if (reply->status != 0)
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
     else
-        end_with(task, TN_ANSWER_OK);
+        tn_etcd_job_answer(job, TN_ANSWER_OK);
 }
 
 static void moved(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
+    struct tn_etcd_job *job = arg;
     const Etcd__TxnResponse *txn = (const void *)reply->message;
 
-    task->rpc = NULL;
+    job->rpc = NULL;
     if (reply->status != 0) {
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
     } else if (!txn->succeeded) {
-        end_with(task, TN_ANSWER_STALE); /* It was given back meanwhile. */
+        tn_etcd_job_answer(job, TN_ANSWER_STALE); /* It was given back meanwhile. */
     } else {
-        task->rpc =
-            tn_etcd_keepalive(&task->store->client, task->lease, task->give_up_at, held_off, task);
-        if (task->rpc == NULL)
-            end_with(task, TN_ANSWER_OK); /* Moved it is. */
+        job->rpc = tn_etcd_keepalive(&job->store->client, job->revoke.lease, job->req->give_up_at,
+                                     held_off, job);
+        if (job->rpc == NULL)
+            tn_etcd_job_answer(job, TN_ANSWER_OK); /* Moved it is. */
     }
 }
 
-static void move(struct tn_etcd_task *task)
+static void move(struct tn_etcd_job *job)
 {
     Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
     Etcd__Compare compare, *compares[1] = { &compare };
     Etcd__RequestOp op = ETCD__REQUEST_OP__INIT, *ops[1] = { &op };
     Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
 
-    tn_etcd_compare(&compare, task->key, NULL, task->created);
-    put.key.data = (uint8_t *)task->key;
-    put.key.len = strlen(task->key);
-    put.lease = task->lease;
+    tn_etcd_compare(&compare, job->revoke.key, NULL, job->revoke.created);
+    put.key.data = (uint8_t *)job->revoke.key;
+    put.key.len = strlen(job->revoke.key);
+    put.lease = job->revoke.lease;
     put.ignore_value = true;
     op.request_put = &put;
     txn.n_compare = txn.n_success = 1;
     txn.compare = compares;
     txn.success = ops;
-    tn_etcd_task_txn(task, &txn, moved);
+    tn_etcd_job_txn(job, &txn, moved);
+}
+
+/* Another name of the session was revoked earlier, so the second lease may have little left. It
+ * counts anew before the key moves to it: if this process dies behind the move, the key still
+ * outlasts every renewal that was sent before. */
+static void renewed(void *arg, const struct tn_etcd_reply *reply)
+{
+    struct tn_etcd_job *job = arg;
+    const Etcd__LeaseKeepAliveResponse *response = (const void *)reply->message;
+
+    job->rpc = NULL;
+    if (reply->status != 0)
+        tn_etcd_job_fail(job, reply);
+    else if (response->ttl <= 0)
+        grant(job); /* It has just ended. */
+    else
+        move(job);
 }
 
 static void granted(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
-    bool exists = reply->grpc == TN_GRPC_FAILED_PRECONDITION; /* Another name was revoked, too. */
+    struct tn_etcd_job *job = arg;
 
-    task->rpc = NULL;
-    if (reply->status != 0 && !exists)
-        tn_etcd_task_fail(task, reply);
-    else
-        move(task);
+    job->rpc = NULL;
+    if (reply->status == 0) {
+        move(job);
+    } else if (reply->grpc != TN_GRPC_FAILED_PRECONDITION) {
+        tn_etcd_job_fail(job, reply);
+    } else { /* There is one already. */
+        job->rpc = tn_etcd_keepalive(&job->store->client, job->revoke.lease, job->req->give_up_at,
+                                     renewed, job);
+        if (job->rpc == NULL) {
+            tn_req_fail(job->req, TENURE_E_NOMEM, "out of memory");
+            tn_etcd_job_end(job);
+        }
+    }
 }
 
-static void grant(struct tn_etcd_task *task, int64_t ttl)
+static void grant(struct tn_etcd_job *job)
 {
     Etcd__LeaseGrantRequest request = ETCD__LEASE_GRANT_REQUEST__INIT;
 
-    request.id = task->lease;
-    request.ttl = ttl;
-    tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseGrant", &request.base,
-                      &etcd__lease_grant_response__descriptor, granted);
+    request.id = job->revoke.lease;
+    request.ttl = job->revoke.ttl;
+    tn_etcd_job_call(job, "/etcdserverpb.Lease/LeaseGrant", &request.base,
+                     &etcd__lease_grant_response__descriptor, granted);
 }
 
 static void measured(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
+    struct tn_etcd_job *job = arg;
     const Etcd__LeaseTimeToLiveResponse *response = (const void *)reply->message;
 
-    task->rpc = NULL;
-    if (reply->status != 0)
-        tn_etcd_task_fail(task, reply);
-    else if (response->ttl <= 0 || response->granted_ttl <= 0)
-        end_with(task, TN_ANSWER_STALE); /* It has just ended by itself. */
-    else
-        grant(task, response->granted_ttl);
+    job->rpc = NULL;
+    if (reply->status != 0) {
+        tn_etcd_job_fail(job, reply);
+    } else if (response->ttl <= 0 || response->granted_ttl <= 0) {
+        tn_etcd_job_answer(job, TN_ANSWER_STALE); /* It has just ended by itself. */
+    } else {
+        job->revoke.ttl = response->granted_ttl;
+        grant(job);
+    }
 }
 
-void tn_etcd_revoke(struct tn_etcd_task *task, const Etcd__KeyValue *leader)
+void tn_etcd_revoke(struct tn_etcd_job *job, const Etcd__KeyValue *leader)
 {
-    Etcd__LeaseTimeToLiveRequest request = ETCD__LEASE_TIME_TO_LIVE_REQUEST__INIT;
-    uint64_t token = task->req->op.token;
+    uint64_t token = job->req->op.token;
 
+    if (leader != NULL && tn_etcd_foreign_name(leader) > 0) {
+        tn_etcd_foreign_refuse(job->req);
+        tn_etcd_job_end(job);
+        return;
+    }
     if (leader == NULL || (token != 0 && token != (uint64_t)leader->create_revision)) {
-        end_with(task, TN_ANSWER_STALE);
+        tn_etcd_job_answer(job, TN_ANSWER_STALE);
         return;
     }
-    task->key = strndup((const char *)leader->key.data, leader->key.len);
-    if (task->key == NULL) {
-        tn_req_fail(task->req, TENURE_E_NOMEM, "out of memory");
-        tn_etcd_task_end(task);
+    job->revoke.key = strndup((const char *)leader->key.data, leader->key.len);
+    if (job->revoke.key == NULL) {
+        tn_req_fail(job->req, TENURE_E_NOMEM, "out of memory");
+        tn_etcd_job_end(job);
         return;
     }
-    task->created = leader->create_revision;
-    task->lease = tn_etcd_hold_off_lease(leader->lease);
+    job->revoke.created = leader->create_revision;
+    job->revoke.lease = tn_etcd_hold_off_lease(leader->lease);
     if (leader->lease == 0) {
-        grant(task, TTL_OTHERWISE);
+        job->revoke.ttl = TTL_OTHERWISE;
+        grant(job);
     } else if (tn_etcd_is_moved(leader)) {
-        end_with(task, TN_ANSWER_OK); /* Said before. */
+        tn_etcd_job_answer(job, TN_ANSWER_OK); /* Said before. */
     } else {
-        request.id = leader->lease;
-        tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseTimeToLive", &request.base,
-                          &etcd__lease_time_to_live_response__descriptor, measured);
+        tn_etcd_job_measure(job, leader->lease, measured);
     }
 }

@@ -16,65 +16,65 @@ tenure_ns tn_etcd_now(const struct tn_etcd_store *store)
     return tn_clock_now(store->base.how.clock);
 }
 
-/* --- Tasks ------------------------------------------------------------------------------------ */
+/* --- Jobs ------------------------------------------------------------------------------------ */
 
-struct tn_etcd_task *tn_etcd_task_new(struct tn_etcd_store *store, struct tn_store_req *req)
+struct tn_etcd_job *tn_etcd_job_new(struct tn_etcd_store *store, struct tn_store_req *req)
 {
-    struct tn_etcd_task *task = calloc(1, sizeof *task);
+    struct tn_etcd_job *job = calloc(1, sizeof *job);
 
-    if (task == NULL) {
+    if (job == NULL) {
         tn_req_finish(req, TENURE_E_NOMEM, "out of memory");
         return NULL;
     }
-    task->store = store;
-    task->req = req;
-    task->give_up_at = req->give_up_at;
-    task->link = &store->tasks;
-    task->next = store->tasks;
-    if (task->next != NULL)
-        task->next->link = &task->next;
-    store->tasks = task;
-    return task;
+    job->store = store;
+    job->req = req;
+    tn_list_add(&store->jobs, &job->node);
+    return job;
 }
 
-void tn_etcd_task_end(struct tn_etcd_task *task)
+struct tn_store_req *tn_etcd_job_take(struct tn_etcd_job *job)
 {
-    struct tn_store_req *req = task->req;
+    struct tn_store_req *req = job->req;
 
-    *task->link = task->next;
-    if (task->next != NULL)
-        task->next->link = task->link;
-    free(task->key);
-    free(task);
+    tn_list_remove(&job->node);
+    free(job->revoke.key);
+    free(job);
+    return req;
+}
+
+void tn_etcd_job_end(struct tn_etcd_job *job)
+{
+    struct tn_store_req *req = tn_etcd_job_take(job);
+
     req->done(req);
 }
 
-void tn_etcd_task_fail(struct tn_etcd_task *task, const struct tn_etcd_reply *reply)
+void tn_etcd_job_fail(struct tn_etcd_job *job, const struct tn_etcd_reply *reply)
 {
-    tn_req_fail(task->req, reply->status, reply->text);
-    tn_etcd_task_end(task);
+    tn_req_fail(job->req, reply->status, reply->text);
+    tn_etcd_job_end(job);
 }
 
-static void no_memory(struct tn_etcd_task *task)
+static void no_memory(struct tn_etcd_job *job)
 {
-    tn_req_fail(task->req, TENURE_E_NOMEM, "out of memory");
-    tn_etcd_task_end(task);
+    tn_req_fail(job->req, TENURE_E_NOMEM, "out of memory");
+    tn_etcd_job_end(job);
 }
 
-void tn_etcd_task_call(struct tn_etcd_task *task, const char *path, const ProtobufCMessage *request,
-                       const ProtobufCMessageDescriptor *type, tn_etcd_answered *answered)
+void tn_etcd_job_call(struct tn_etcd_job *job, const char *path, const ProtobufCMessage *request,
+                      const ProtobufCMessageDescriptor *type, tn_etcd_answered *answered)
 {
-    task->rpc =
-        tn_etcd_call(&task->store->client, path, request, type, task->give_up_at, answered, task);
-    if (task->rpc == NULL)
-        no_memory(task);
+    job->rpc =
+        tn_etcd_call(&job->store->client, path, request, type, job->req->give_up_at, answered, job);
+    if (job->rpc == NULL)
+        no_memory(job);
 }
 
-void tn_etcd_task_txn(struct tn_etcd_task *task, const Etcd__TxnRequest *txn,
-                      tn_etcd_answered *answered)
+void tn_etcd_job_txn(struct tn_etcd_job *job, const Etcd__TxnRequest *txn,
+                     tn_etcd_answered *answered)
 {
-    tn_etcd_task_call(task, "/etcdserverpb.KV/Txn", &txn->base, &etcd__txn_response__descriptor,
-                      answered);
+    tn_etcd_job_call(job, "/etcdserverpb.KV/Txn", &txn->base, &etcd__txn_response__descriptor,
+                     answered);
 }
 
 tenure_ns tn_etcd_seconds(int64_t seconds)
@@ -86,23 +86,30 @@ tenure_ns tn_etcd_seconds(int64_t seconds)
     return TN_SEC(seconds < most ? seconds : most);
 }
 
-static void end_with(struct tn_etcd_task *task, enum tn_answer answer)
+void tn_etcd_job_answer(struct tn_etcd_job *job, enum tn_answer answer)
 {
-    task->req->answer = answer;
-    tn_etcd_task_end(task);
+    job->req->answer = answer;
+    tn_etcd_job_end(job);
+}
+
+void tn_etcd_job_measure(struct tn_etcd_job *job, int64_t lease, tn_etcd_answered *answered)
+{
+    Etcd__LeaseTimeToLiveRequest request = ETCD__LEASE_TIME_TO_LIVE_REQUEST__INIT;
+
+    request.id = lease;
+    tn_etcd_job_call(job, "/etcdserverpb.Lease/LeaseTimeToLive", &request.base,
+                     &etcd__lease_time_to_live_response__descriptor, answered);
 }
 
 /* --- Sessions --------------------------------------------------------------------------------- */
 
 /* Not negative, which some versions cannot store, and not 0, which asks for any. */
-int64_t tn_etcd_lease_of(const struct tn_secret *secret)
+int64_t tn_etcd_lease_of(const struct tn_secret *hash)
 {
-    struct tn_secret hash;
     uint64_t id = 0;
 
-    tn_secret_hash(secret, 's', &hash);
     for (size_t i = 0; i < 8; i++)
-        id = id << 8 | hash.bytes[i];
+        id = id << 8 | hash->bytes[i];
     id &= INT64_MAX;
     return id != 0 ? (int64_t)id : 1;
 }
@@ -110,79 +117,49 @@ int64_t tn_etcd_lease_of(const struct tn_secret *secret)
 struct tn_etcd_session *tn_etcd_session_find(struct tn_etcd_store *store,
                                              const struct tn_secret *secret)
 {
-    struct tn_secret hash;
-
-    tn_secret_hash(secret, 's', &hash);
-    for (struct tn_etcd_session *session = store->sessions; session != NULL;
-         session = session->next)
-        if (tn_secret_equal(&session->hash, &hash))
-            return session;
-    return NULL;
+    return (struct tn_etcd_session *)tn_store_session_find(&store->base, secret);
 }
 
 struct tn_etcd_session *tn_etcd_session_get(struct tn_etcd_store *store,
                                             const struct tn_secret *secret)
 {
-    struct tn_etcd_session *session = tn_etcd_session_find(store, secret);
+    struct tn_etcd_session *session =
+        (struct tn_etcd_session *)tn_store_session_keep(&store->base, secret);
 
-    if (session == NULL) {
-        session = calloc(1, sizeof *session);
-        if (session == NULL)
-            return NULL;
-        tn_secret_hash(secret, 's', &session->hash);
-        session->lease = tn_etcd_lease_of(secret);
+    if (session != NULL && session->lease == 0) {
+        session->lease = tn_etcd_lease_of(&session->base.hash);
         tn_etcd_line_init(session);
-        session->next = store->sessions;
-        store->sessions = session;
     }
     return session;
 }
 
-/* Every bid of the session, of whatever name. */
-static struct tn_etcd_bid *find_bid_of(struct tn_etcd_store *store,
-                                       const struct tn_etcd_session *session)
-{
-    for (size_t i = 0; i < TN_ETCD_BUCKETS; i++)
-        for (struct tn_etcd_name *name = store->names[i]; name != NULL; name = name->next)
-            for (struct tn_etcd_bid *bid = name->bids; bid != NULL; bid = bid->next)
-                if (bid->session == session)
-                    return bid;
-    return NULL;
-}
-
 void tn_etcd_session_drop(struct tn_etcd_store *store, struct tn_etcd_session *session)
 {
-    struct tn_etcd_session **at = &store->sessions;
-    struct tn_etcd_bid *bid;
-
     if (session == NULL)
         return;
-    while ((bid = find_bid_of(store, session)) != NULL)
-        tn_etcd_bid_free(bid);
-    for (struct tn_etcd_task *task = store->tasks; task != NULL; task = task->next)
-        if (task->session == session)
-            task->session = NULL;
-    while (*at != session)
-        at = &(*at)->next;
-    *at = session->next;
-    free(session);
+    tn_etcd_claims_free(store, session);
+    for (struct tn_list_node *node = tn_list_first(&store->jobs); node != NULL;
+         node = tn_list_next(&store->jobs, node))
+        if (((struct tn_etcd_job *)node)->session == session)
+            ((struct tn_etcd_job *)node)->session = NULL;
+    tn_store_session_drop(&store->base, &session->base);
 }
 
 static void probed(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
+    struct tn_etcd_job *job = arg;
 
     if (reply->status != 0) {
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
         return;
     }
-    task->store->permitted = true;
-    end_with(task, TN_ANSWER_OK);
+    job->store->permitted = true;
+    tn_etcd_job_answer(job, TN_ANSWER_OK);
 }
 
 /* Anybody may have a lease. So that somebody without permission is told by the first answer, the
  * first one waits for a write that never happens: the server asks for permission all the same. */
-static void end_open(struct tn_etcd_task *task)
+static void end_open(struct tn_etcd_job *job)
 {
     Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
     Etcd__Compare compare, *compares[1] = { &compare };
@@ -190,11 +167,11 @@ static void end_open(struct tn_etcd_task *task)
     Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
     char key[TN_ETCD_KEY];
 
-    if (task->store->permitted) {
-        end_with(task, TN_ANSWER_OK);
+    if (job->store->permitted) {
+        tn_etcd_job_answer(job, TN_ANSWER_OK);
         return;
     }
-    (void)snprintf(key, sizeof key, "%s%%token/", task->store->client.config.prefix);
+    (void)snprintf(key, sizeof key, "%s%%token/", job->store->client.config.prefix);
     tn_etcd_compare(&compare, key, NULL, INT64_MAX);
     put.key.data = (uint8_t *)key;
     put.key.len = strlen(key);
@@ -202,130 +179,130 @@ static void end_open(struct tn_etcd_task *task)
     txn.n_compare = txn.n_success = 1;
     txn.compare = compares;
     txn.success = ops;
-    tn_etcd_task_txn(task, &txn, probed);
+    tn_etcd_job_txn(job, &txn, probed);
 }
 
 static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
-    struct tn_store_req *req = task->req;
+    struct tn_etcd_job *job = arg;
+    struct tn_store_req *req = job->req;
 
     const Etcd__LeaseKeepAliveResponse *response = (const void *)reply->message;
-    if (reply->status == 0 && response->id != tn_etcd_lease_of(&req->op.session)) {
+    if (reply->status == 0 && response->id != tn_etcd_lease_of(&req->session_hash)) {
         struct tn_etcd_reply other = { .status = TENURE_E_TIMEOUT,
                                        .grpc = TN_GRPC_LOST,
                                        .text = "etcd: an answer belongs to another lease" };
-        tn_channel_doubt(&task->store->client.channel, other.text);
-        tn_etcd_task_fail(task, &other);
+        tn_stream_doubt(&job->store->client.stream, other.text);
+        tn_etcd_job_fail(job, &other);
         return;
     }
     if (reply->status != 0) {
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
         return;
     }
     if (response->ttl <= 0) {
-        tn_etcd_session_drop(task->store, tn_etcd_session_find(task->store, &req->op.session));
-        end_with(task, TN_ANSWER_GONE);
+        tn_etcd_session_drop(job->store, tn_etcd_session_find(job->store, &req->op.session));
+        tn_etcd_job_answer(job, TN_ANSWER_GONE);
         return;
     }
     req->ttl = tn_etcd_seconds(response->ttl);
-    req->held = task->session != NULL ? tn_line_held(&task->session->line) : 0;
+    req->held = job->session != NULL ? tn_line_held(&job->session->line) : 0;
     if (req->op.kind == TN_OP_OPEN)
-        end_open(task);
+        end_open(job);
     else
-        end_with(task, TN_ANSWER_OK);
+        tn_etcd_job_answer(job, TN_ANSWER_OK);
 }
 
-static void keep_alive(struct tn_etcd_task *task)
+static void keep_alive(struct tn_etcd_job *job)
 {
-    task->rpc = tn_etcd_keepalive(&task->store->client, tn_etcd_lease_of(&task->req->op.session),
-                                  task->give_up_at, kept_alive, task);
-    if (task->rpc == NULL)
-        no_memory(task);
+    job->rpc = tn_etcd_keepalive(&job->store->client, tn_etcd_lease_of(&job->req->session_hash),
+                                 job->req->give_up_at, kept_alive, job);
+    if (job->rpc == NULL)
+        no_memory(job);
 }
 
 static void opened(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
+    struct tn_etcd_job *job = arg;
 
     if (reply->grpc == TN_GRPC_FAILED_PRECONDITION && reply->status != 0) {
-        keep_alive(task); /* It exists: an earlier attempt has arrived after all. */
+        keep_alive(job); /* It exists: an earlier attempt has arrived after all. */
         return;
     }
     if (reply->status != 0) {
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
         return;
     }
     const Etcd__LeaseGrantResponse *response = (const void *)reply->message;
-    task->req->ttl = tn_etcd_seconds(response->ttl);
-    task->req->held = task->session != NULL ? tn_line_held(&task->session->line) : 0;
-    end_open(task);
+    job->req->ttl = tn_etcd_seconds(response->ttl);
+    job->req->held = job->session != NULL ? tn_line_held(&job->session->line) : 0;
+    end_open(job);
 }
 
 /* Whole seconds: a part of one is granted as a whole one, never cut off. */
-static void open_session(struct tn_etcd_task *task)
+static void open_session(struct tn_etcd_job *job)
 {
-    const struct tn_op *op = &task->req->op;
+    const struct tn_op *op = &job->req->op;
     Etcd__LeaseGrantRequest request = ETCD__LEASE_GRANT_REQUEST__INIT;
-    struct tn_etcd_session *session = tn_etcd_session_get(task->store, &op->session);
+    struct tn_etcd_session *session = tn_etcd_session_get(job->store, &op->session);
 
     if (session == NULL) {
-        no_memory(task);
+        no_memory(job);
         return;
     }
     session->label_len = op->label_len;
     if (op->label_len > 0)
         memcpy(session->label, op->label, op->label_len);
     session->seq = op->seq;
-    task->session = session;
+    job->session = session;
     request.id = session->lease;
     request.ttl = (op->ttl + TN_SEC(1) - 1) / TN_SEC(1);
-    task->rpc =
-        tn_etcd_call(&task->store->client, "/etcdserverpb.Lease/LeaseGrant", &request.base,
-                     &etcd__lease_grant_response__descriptor, task->give_up_at, opened, task);
-    if (task->rpc != NULL)
-        tn_etcd_hurry(task->rpc);
+    job->rpc =
+        tn_etcd_call(&job->store->client, "/etcdserverpb.Lease/LeaseGrant", &request.base,
+                     &etcd__lease_grant_response__descriptor, job->req->give_up_at, opened, job);
+    if (job->rpc != NULL)
+        tn_etcd_hurry(job->rpc);
     else
-        no_memory(task);
+        no_memory(job);
 }
 
-static void end_lease(struct tn_etcd_task *task, int64_t lease, tn_etcd_answered *answered)
+static void end_lease(struct tn_etcd_job *job, int64_t lease, tn_etcd_answered *answered)
 {
     Etcd__LeaseRevokeRequest request = ETCD__LEASE_REVOKE_REQUEST__INIT;
 
     request.id = lease;
-    tn_etcd_task_call(task, "/etcdserverpb.Lease/LeaseRevoke", &request.base,
-                      &etcd__lease_revoke_response__descriptor, answered);
+    tn_etcd_job_call(job, "/etcdserverpb.Lease/LeaseRevoke", &request.base,
+                     &etcd__lease_revoke_response__descriptor, answered);
 }
 
 static void closed_rest(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
+    struct tn_etcd_job *job = arg;
 
     if (reply->status != 0 && reply->grpc != TN_GRPC_NOT_FOUND)
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
     else
-        tn_etcd_task_end(task);
+        tn_etcd_job_end(job);
 }
 
 /* What was revoked and not given back is under another lease; seldom anything. */
 static void closed_session(void *arg, const struct tn_etcd_reply *reply)
 {
-    struct tn_etcd_task *task = arg;
-    int64_t lease = tn_etcd_lease_of(&task->req->op.session);
+    struct tn_etcd_job *job = arg;
+    int64_t lease = tn_etcd_lease_of(&job->req->session_hash);
 
     if (reply->status != 0 && reply->grpc != TN_GRPC_NOT_FOUND) {
-        tn_etcd_task_fail(task, reply);
+        tn_etcd_job_fail(job, reply);
         return;
     }
-    tn_etcd_session_drop(task->store, tn_etcd_session_find(task->store, &task->req->op.session));
-    task->req->answer = reply->status == 0 ? TN_ANSWER_OK : TN_ANSWER_GONE;
-    end_lease(task, tn_etcd_hold_off_lease(lease), closed_rest);
+    tn_etcd_session_drop(job->store, tn_etcd_session_find(job->store, &job->req->op.session));
+    job->req->answer = reply->status == 0 ? TN_ANSWER_OK : TN_ANSWER_GONE;
+    end_lease(job, tn_etcd_hold_off_lease(lease), closed_rest);
 }
 
-static void close_session(struct tn_etcd_task *task)
+static void close_session(struct tn_etcd_job *job)
 {
-    end_lease(task, tn_etcd_lease_of(&task->req->op.session), closed_session);
+    end_lease(job, tn_etcd_lease_of(&job->req->session_hash), closed_session);
 }
 
 /* An attempt that a newer one has overtaken extends nothing. */
@@ -346,145 +323,61 @@ static bool is_overtaken(struct tn_etcd_store *store, struct tn_store_req *req)
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-/* False: it is done already. */
-static bool check(struct tn_etcd_store *store, struct tn_store_req *req)
-{
-    const struct tn_op *op = &req->op;
-    const char *why = NULL;
-
-    if (store->base.closing) {
-        tn_req_fail(req, TENURE_E_CLOSED, "the store is closed");
-    } else if (op->kind == TN_OP_RAISE) {
-        tn_req_fail(req, TENURE_E_UNSUPPORTED, "etcd: tokens are revisions and cannot be raised");
-    } else if (tn_op_is_named(op) && tn_name_check(op->name, op->name_len, &why) < 0) {
-        tn_req_fail(req, TENURE_E_INVALID, why);
-    } else if (op->kind == TN_OP_OPEN && op->label_len > TN_LABEL_MAX) {
-        tn_req_fail(req, TENURE_E_INVALID, "the label is longer than 255 bytes");
-    } else if (!is_overtaken(store, req)) {
-        return true;
-    }
-    req->done(req);
-    return false;
-}
-
 static void carry_out(struct tn_etcd_store *store, struct tn_store_req *req)
 {
-    struct tn_etcd_task *task;
+    struct tn_etcd_job *job;
 
-    if (!check(store, req))
-        return;
-    if (req->op.kind == TN_OP_ACQUIRE || req->op.kind == TN_OP_RELEASE) {
-        tn_etcd_bid_ask(store, req);
+    tn_req_hash(req);
+    if (is_overtaken(store, req)) {
+        req->done(req);
         return;
     }
-    task = tn_etcd_task_new(store, req);
-    if (task == NULL)
+    if (req->op.kind == TN_OP_ACQUIRE || req->op.kind == TN_OP_RELEASE) {
+        if (!tn_etcd_foreign_check(store, req))
+            tn_etcd_claim_ask(store, req);
         return;
-    task->session = tn_etcd_session_find(store, &req->op.session);
+    }
+    job = tn_etcd_job_new(store, req);
+    if (job == NULL)
+        return;
+    job->session = tn_etcd_session_find(store, &req->op.session);
     if (req->op.kind == TN_OP_OPEN)
-        open_session(task);
+        open_session(job);
     else if (req->op.kind == TN_OP_RENEW)
-        keep_alive(task);
+        keep_alive(job);
     else if (req->op.kind == TN_OP_CLOSE)
-        close_session(task);
+        close_session(job);
     else
-        tn_etcd_read(task);
+        tn_etcd_read(job);
 }
-
-static void wake(struct tn_etcd_store *store);
-static void finish_close(struct tn_etcd_store *store);
 
 /* What is there now; what that leads to is the next turn's. */
-static void take_turn(uv_idle_t *idle)
+static void take_turn(struct tn_store *base)
 {
-    struct tn_etcd_store *store = idle->data;
+    struct tn_etcd_store *store = (struct tn_etcd_store *)base;
     struct tn_req_list todo = store->todo;
     struct tn_store_req *req;
-    struct tn_etcd_listing *listing = store->lists, *following;
 
     store->todo = (struct tn_req_list) { 0 };
-    store->lists = NULL;
-    store->awake = false;
-    (void)uv_idle_stop(idle);
     while ((req = tn_req_take(&todo)) != NULL)
         carry_out(store, req);
-    for (; listing != NULL; listing = following) {
-        following = listing->next;
-        tn_etcd_list(listing);
-    }
-    for (size_t i = 0; i < TN_ETCD_BUCKETS && !store->base.closing; i++)
-        for (struct tn_etcd_name *name = store->names[i]; name != NULL; name = name->next)
-            if (name->look_at == 0)
-                tn_etcd_name_look(name);
-    tn_channel_flush(&store->client.channel);
-    if (store->base.closing)
-        finish_close(store);
-}
-
-static void wake(struct tn_etcd_store *store)
-{
-    if (store->awake)
-        return;
-    store->awake = true;
-    int rc = uv_idle_start(&store->turn, take_turn);
-    TN_ASSERT(rc == 0);
+    (void)tn_etcd_names_tick(store, 0);
+    tn_etcd_flush(&store->client);
 }
 
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
-    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
-
-    tn_req_init(req);
-    req->give_up_at = tn_etcd_now(store) + store->patience;
-    tn_req_add(&store->todo, req);
-    wake(store);
-}
-
-static int watch(struct tn_store *base, const char *name, bool on)
-{
-    int rc = tn_etcd_watch(base, name, on);
-
-    wake((struct tn_etcd_store *)(void *)base);
-    return rc;
-}
-
-static void list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
-{
-    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
-    struct tn_etcd_listing *listing = calloc(1, sizeof *listing);
-
-    if (listing == NULL) { /* The only answer that comes at once: there is no place for it. */
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
-        return;
-    }
-    listing->store = store;
-    listing->done = done;
-    listing->arg = arg;
-    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
-    listing->next = store->lists;
-    store->lists = listing;
-    wake(store);
+    tn_req_add(&((struct tn_etcd_store *)base)->todo, req);
+    tn_store_kick(base);
 }
 
 /* --- The client ------------------------------------------------------------------------------- */
 
 static void go_on(struct tn_etcd_store *store, tenure_ns now)
 {
-    bool waits = false;
+    bool waits = tn_etcd_claims_tick(store, now);
 
-    for (size_t i = 0; i < TN_ETCD_BUCKETS; i++) {
-        for (struct tn_etcd_name *name = store->names[i], *next; name != NULL; name = next) {
-            next = name->next;
-            for (struct tn_etcd_bid *bid = name->bids, *after; bid != NULL; bid = after) {
-                after = bid->next;
-                waits = waits || bid->due_at != TN_NEVER;
-                tn_etcd_bid_tick(bid, now);
-            }
-            waits = waits || name->look_at != TN_NEVER;
-            if (name->look_at <= now)
-                tn_etcd_name_look(name);
-        }
-    }
+    waits = tn_etcd_names_tick(store, now) || waits;
     if (waits)
         tn_etcd_client_wake(&store->client);
 }
@@ -503,58 +396,20 @@ static void ready(void *arg)
 
 /* --- Life and death --------------------------------------------------------------------------- */
 
-static void part_closed(struct tn_etcd_store *store)
-{
-    if (--store->parts == 0)
-        tn_store_gone(&store->base);
-}
-
-static void turn_closed(uv_handle_t *handle)
-{
-    part_closed(handle->data);
-}
-
 static void client_closed(void *arg)
 {
-    part_closed(arg);
-}
-
-static void free_names(struct tn_etcd_store *store)
-{
-    for (size_t i = 0; i < TN_ETCD_BUCKETS; i++) {
-        while (store->names[i] != NULL) {
-            struct tn_etcd_name *name = store->names[i];
-            name->watched = 1; /* Stays until its bids have gone. */
-            while (name->bids != NULL)
-                tn_etcd_bid_free(name->bids);
-            name->watched = 0;
-            tn_etcd_name_free_if_unused(name);
-        }
-    }
-    while (store->sessions != NULL) {
-        struct tn_etcd_session *session = store->sessions;
-        store->sessions = session->next;
-        free(session);
-    }
+    tn_store_end(arg);
 }
 
 /* The client answers everything that is under way with CLOSED; then nothing is left but memory. */
-static void finish_close(struct tn_etcd_store *store)
+static void shut(struct tn_store *base)
 {
-    store->parts = 2;
+    struct tn_etcd_store *store = (struct tn_etcd_store *)base;
+
+    tn_req_expire(&store->todo, TN_NEVER, TENURE_E_CLOSED, "the store is closed");
     tn_etcd_client_close(&store->client, client_closed);
-    free_names(store);
-    TN_ASSERT(store->tasks == NULL);
-    TN_ASSERT(store->listing == NULL);
-    uv_close((uv_handle_t *)&store->turn, turn_closed);
-}
-
-static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
-{
-    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
-
-    tn_store_close(base, closed, arg);
-    wake(store);
+    tn_etcd_claims_free(store, NULL);
+    TN_ASSERT(tn_list_first(&store->jobs) == NULL);
 }
 
 static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
@@ -565,66 +420,19 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
     if (store == NULL)
         return TENURE_E_NOMEM;
-    store->patience = how->patience > 0 ? how->patience : TN_SEC(5);
+    tn_list_init(&store->jobs);
+    tn_list_init(&store->claims);
     store->client.clock = how->clock;
-    store->client.patience = store->patience;
+    store->client.patience = store->base.how.patience;
     store->client.ready = ready;
     store->client.ticked = ticked;
     store->client.arg = store;
     int rc = tn_etcd_client_init(&store->client, how->loop, how->rest, tls, reterr);
-    if (rc < 0) {
-        free(store);
-        return rc;
-    }
-    rc = uv_idle_init(how->loop, &store->turn);
-    TN_ASSERT(rc == 0);
-    store->turn.data = store;
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc, NULL, reterr);
     tn_etcd_client_start(&store->client);
     *ret_store = &store->base;
     return 0;
-}
-
-struct forgetting {
-    tn_store_done *done;
-    void *arg;
-};
-
-static void forgotten(void *arg, const struct tn_etcd_reply *reply)
-{
-    struct forgetting *forgetting = arg;
-
-    forgetting->done(forgetting->arg, reply->status, reply->text);
-    free(forgetting);
-}
-
-/* All that is left of a free name is the note of its last token. */
-static void forget(struct tn_store *base, const char *prefix, tn_store_done *done, void *arg)
-{
-    struct tn_etcd_store *store = (struct tn_etcd_store *)(void *)base;
-    struct forgetting *forgetting = malloc(sizeof *forgetting);
-    Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;
-    Etcd__RequestOp op = ETCD__REQUEST_OP__INIT, *ops[1] = { &op };
-    Etcd__DeleteRangeRequest removal = ETCD__DELETE_RANGE_REQUEST__INIT;
-    char key[TN_ETCD_KEY], end[TN_ETCD_KEY];
-
-    if (forgetting != NULL) {
-        *forgetting = (struct forgetting) { done, arg };
-        (void)snprintf(key, sizeof key, "%s%%token/%s", store->client.config.prefix, prefix);
-        memcpy(end, key, sizeof end);
-        end[strlen(end) - 1]++;
-        removal.key.data = (uint8_t *)key;
-        removal.range_end.data = (uint8_t *)end;
-        removal.key.len = removal.range_end.len = strlen(key);
-        op.request_delete_range = &removal;
-        txn.n_success = 1;
-        txn.success = ops;
-        if (tn_etcd_call(&store->client, "/etcdserverpb.KV/Txn", &txn.base,
-                         &etcd__txn_response__descriptor, tn_etcd_now(store) + store->patience,
-                         forgotten, forgetting) != NULL)
-            return;
-    }
-    free(forgetting);
-    done(arg, TENURE_E_NOMEM, "out of memory");
 }
 
 static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
@@ -642,10 +450,13 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
     {                                                                                             \
         .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .slack = 0,                  \
         .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit, \
-        .watch = watch, .list = list, .close = close_store, .facts = tell_facts,                  \
+        .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,                    \
+        .close = tn_store_close, .name_size = sizeof(struct tn_etcd_name),                        \
+        .session_size = sizeof(struct tn_etcd_session), .turn = take_turn,                        \
+        .watched = tn_etcd_watched, .ask = tn_etcd_ask, .shut = shut, .facts = tell_facts,        \
         .class_why = "a majority of the servers has what was acknowledged on its disks",          \
         .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",         \
-        .forget = forget,                                                                         \
+        .forget = tn_store_forget, .life_step = TN_SEC(1),                                        \
         .restored = "restore with: etcdutl snapshot restore --bump-revision % --mark-compacted"   \
     }
 

@@ -9,12 +9,11 @@
 
 #include "base/assert.h"
 #include "base/time.h"
-#include "etcd.pb-c.h"
 #include "stores/etcd/client.h"
 
 /* What the server knows of a watch, for as long as it does. */
 struct tn_etcd_watcher {
-    struct tn_etcd_watcher *next;
+    struct tn_list_node node;    /* First. */
     struct tn_etcd_watch *watch; /* NULL: stopped, but the server has not confirmed it yet. */
     int64_t id;
     int64_t revision; /* From which on. */
@@ -25,14 +24,14 @@ struct tn_etcd_watcher {
     char key[];
 };
 
-static const char watch_path[] = "/etcdserverpb.Watch/Watch";
-
 /* --- A stream --------------------------------------------------------------------------------- */
 
-static bool open_stream(struct tn_etcd_client *client, struct tn_grpc_call *call, const char *path,
-                        void (*message)(struct tn_grpc_call *, const uint8_t *, size_t),
-                        void (*done)(struct tn_grpc_call *))
+static void watch_heard(struct tn_grpc_call *call, const uint8_t *data, size_t len);
+static void watch_ended(struct tn_grpc_call *call);
+
+static bool open_stream(struct tn_etcd_client *client)
 {
+    struct tn_grpc_call *call = &client->watch_call;
     struct tn_grpc_field fields[3];
     size_t count = tn_etcd_fields(client, fields);
 
@@ -42,10 +41,10 @@ static bool open_stream(struct tn_etcd_client *client, struct tn_grpc_call *call
         return false;
     /* A member that has lost the others must end the stream instead of leaving us waiting. */
     fields[count++] = (struct tn_grpc_field) { "hasleader", "true" };
-    call->message = message;
-    call->done = done;
+    call->message = watch_heard;
+    call->done = watch_ended;
     call->arg = client;
-    return tn_grpc_start(client->channel.grpc, call, path, fields, count) == 0;
+    return tn_grpc_start(client->grpc, call, "/etcdserverpb.Watch/Watch", fields, count) == 0;
 }
 
 static bool send_message(struct tn_grpc_call *call, const ProtobufCMessage *message)
@@ -65,21 +64,23 @@ static bool send_message(struct tn_grpc_call *call, const ProtobufCMessage *mess
 
 /* --- Watches ---------------------------------------------------------------------------------- */
 
-static void free_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher)
+/* NULL begins, and NULL is the end. */
+static struct tn_etcd_watcher *next_watcher(const struct tn_etcd_client *client,
+                                            const struct tn_etcd_watcher *watcher)
 {
-    struct tn_etcd_watcher **at = &client->watchers;
+    return (struct tn_etcd_watcher *)(watcher != NULL
+                                          ? tn_list_next(&client->watchers, &watcher->node)
+                                          : tn_list_first(&client->watchers));
+}
 
-    while (*at != watcher)
-        at = &(*at)->next;
-    *at = watcher->next;
+static void free_watcher(struct tn_etcd_watcher *watcher)
+{
+    tn_list_remove(&watcher->node);
     free(watcher);
 }
 
 static void detach(struct tn_etcd_watch *watch)
 {
-    *watch->link = watch->next;
-    if (watch->next != NULL)
-        watch->next->link = watch->link;
     watch->watcher->watch = NULL;
     watch->watcher = NULL;
     watch->client = NULL;
@@ -94,7 +95,16 @@ static void cancel_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher
     request.cancel_request = &cancel;
     if (client->watch_call.grpc != NULL)
         (void)send_message(&client->watch_call, &request.base);
-    free_watcher(client, watcher);
+    free_watcher(watcher);
+}
+
+/* Nobody wants it any more. One that is asked for is cancelled when its creation is confirmed. */
+static void end_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher)
+{
+    if (!watcher->asked)
+        free_watcher(watcher);
+    else if (watcher->created)
+        cancel_watcher(client, watcher);
 }
 
 void tn_etcd_watch_stop(struct tn_etcd_watch *watch)
@@ -105,11 +115,7 @@ void tn_etcd_watch_stop(struct tn_etcd_watch *watch)
         return;
     struct tn_etcd_watcher *watcher = watch->watcher;
     detach(watch);
-    if (!watcher->asked)
-        free_watcher(client, watcher);
-    else if (watcher->created)
-        cancel_watcher(client, watcher);
-    /* Otherwise it is cancelled when its creation is confirmed. */
+    end_watcher(client, watcher);
 }
 
 static void fire(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher,
@@ -121,23 +127,20 @@ static void fire(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher,
     detach(watch);
     bool put = event != NULL && event->type == 0 && event->kv != NULL;
     watch->put_at = put ? event->kv->mod_revision : 0;
-    if (!watcher->asked)
-        free_watcher(client, watcher);
-    else if (watcher->created)
-        cancel_watcher(client, watcher);
+    end_watcher(client, watcher);
     watch->fired(watch);
 }
 
 static struct tn_etcd_watcher *find_watcher(struct tn_etcd_client *client,
                                             const Etcd__WatchResponse *response)
 {
-    struct tn_etcd_watcher *watcher = client->watchers;
+    struct tn_etcd_watcher *watcher = next_watcher(client, NULL);
 
     /* The confirmations come in the order in which they were asked for. */
     while (watcher != NULL &&
            (response->created ? !watcher->asked || watcher->created
                               : watcher->id != response->watch_id || !watcher->created))
-        watcher = watcher->next;
+        watcher = next_watcher(client, watcher);
     return watcher;
 }
 
@@ -156,7 +159,7 @@ static void hear_watch(struct tn_etcd_client *client, const Etcd__WatchResponse 
         struct tn_etcd_watch *watch = watcher->watch;
         if (watch != NULL)
             detach(watch);
-        free_watcher(client, watcher);
+        free_watcher(watcher);
         if (watch != NULL) {
             watch->put_at = 0;
             watch->fired(watch);
@@ -180,7 +183,7 @@ static void watch_heard(struct tn_grpc_call *call, const uint8_t *data, size_t l
 
     if (response == NULL) {
         struct tn_etcd_client *client = call->arg;
-        tn_channel_doubt(&client->channel, "a watch event that cannot be read");
+        tn_stream_doubt(&client->stream, "a watch event that cannot be read");
         return;
     }
     hear_watch(call->arg, response);
@@ -190,12 +193,12 @@ static void watch_heard(struct tn_grpc_call *call, const uint8_t *data, size_t l
 /* The stream has forgotten them; those that are still wanted are asked for again. */
 static void forget_stream(struct tn_etcd_client *client)
 {
-    for (struct tn_etcd_watcher *watcher = client->watchers, *next; watcher != NULL;
+    for (struct tn_etcd_watcher *watcher = next_watcher(client, NULL), *next; watcher != NULL;
          watcher = next) {
-        next = watcher->next;
+        next = next_watcher(client, watcher);
         watcher->asked = watcher->created = false;
         if (watcher->watch == NULL)
-            free_watcher(client, watcher);
+            free_watcher(watcher);
     }
 }
 
@@ -205,9 +208,9 @@ static void watch_ended(struct tn_grpc_call *call)
 
     forget_stream(client);
     /* A stream does not end by itself; with the connection it comes back. */
-    if (call->status != TN_GRPC_LOST || client->channel.grpc != NULL)
-        tn_channel_doubt(&client->channel,
-                         call->text[0] != '\0' ? call->text : "the server ended the watch");
+    if (call->status != TN_GRPC_LOST || client->grpc != NULL)
+        tn_stream_doubt(&client->stream,
+                        call->text[0] != '\0' ? call->text : "the server ended the watch");
 }
 
 static void ask_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher)
@@ -217,7 +220,7 @@ static void ask_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher *w
     int32_t filters[1] = { 0 }; /* No puts. */
     char end[1024];
 
-    if (!open_stream(client, &client->watch_call, watch_path, watch_heard, watch_ended))
+    if (!open_stream(client))
         return;
     create.key.data = (uint8_t *)watcher->key;
     create.key.len = watcher->key_len;
@@ -239,7 +242,6 @@ int tn_etcd_watch_start(struct tn_etcd_client *client, struct tn_etcd_watch *wat
 {
     size_t len = strlen(key);
     struct tn_etcd_watcher *watcher = calloc(1, sizeof *watcher + len + 1);
-    struct tn_etcd_watcher **end = &client->watchers;
 
     TN_ASSERT(len > 0 && len < 1024);
     tn_etcd_watch_stop(watch);
@@ -251,16 +253,9 @@ int tn_etcd_watch_start(struct tn_etcd_client *client, struct tn_etcd_watch *wat
     watcher->deletes = deletes;
     watcher->revision = revision;
     watcher->watch = watch;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = watcher;
+    tn_list_add(&client->watchers, &watcher->node);
     watch->watcher = watcher;
     watch->client = client;
-    watch->link = &client->watches;
-    watch->next = client->watches;
-    if (watch->next != NULL)
-        watch->next->link = &watch->next;
-    client->watches = watch;
     if (tn_etcd_is_ready(client))
         ask_watcher(client, watcher);
     return 0;
@@ -270,8 +265,7 @@ int tn_etcd_watch_start(struct tn_etcd_client *client, struct tn_etcd_watch *wat
 
 void tn_etcd_streams_up(struct tn_etcd_client *client)
 {
-    for (struct tn_etcd_watcher *watcher = client->watchers; watcher != NULL;
-         watcher = watcher->next)
+    for (struct tn_etcd_watcher *watcher = NULL; (watcher = next_watcher(client, watcher)) != NULL;)
         if (!watcher->asked)
             ask_watcher(client, watcher);
 }
@@ -285,8 +279,9 @@ void tn_etcd_streams_down(struct tn_etcd_client *client)
 void tn_etcd_streams_close(struct tn_etcd_client *client)
 {
     tn_grpc_cancel(&client->watch_call);
-    while (client->watches != NULL)
-        detach(client->watches);
+    for (struct tn_etcd_watcher *watcher = NULL; (watcher = next_watcher(client, watcher)) != NULL;)
+        if (watcher->watch != NULL)
+            detach(watcher->watch);
     forget_stream(client);
-    TN_ASSERT(client->watchers == NULL);
+    TN_ASSERT(tn_list_first(&client->watchers) == NULL);
 }

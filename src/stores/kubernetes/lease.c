@@ -7,29 +7,13 @@
 
 #include "base/number.h"
 #include "base/sha256.h"
+#include "stores/rows/json.h"
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
 static uint32_t index_of(const struct tn_json_value *values, const struct tn_json_value *value)
 {
     return (uint32_t)(value - values);
-}
-
-static bool get_number(const struct tn_json_value *values, const struct tn_json_value *in,
-                       const char *key, uint64_t *ret_number)
-{
-    char text[24];
-
-    return tn_json_text(values, in, key, text, sizeof text) && tn_u64_parse(text, ret_number) == 0;
-}
-
-static bool get_secret(const struct tn_json_value *values, const struct tn_json_value *in,
-                       const char *key, struct tn_secret *ret_secret)
-{
-    char text[TN_SECRET_DIGITS + 1];
-
-    return tn_json_text(values, in, key, text, sizeof text) && strlen(text) == TN_SECRET_DIGITS &&
-           tn_secret_parse(ret_secret, text);
 }
 
 /* What a client of Kubernetes sees of a holder. */
@@ -64,10 +48,10 @@ static void read_spec(const struct tn_json_value *values, const struct tn_json_v
         (void)snprintf(ret_spec->holder, sizeof ret_spec->holder, "(a very long identity)");
     (void)tn_json_text(values, in, "acquireTime", lease->acquired, sizeof lease->acquired);
     (void)tn_json_text(values, in, "renewTime", lease->renewed, sizeof lease->renewed);
-    if (get_number(values, in, "leaseDurationSeconds", &number) && number <= INT32_MAX)
+    if (tn_json_u64(values, in, "leaseDurationSeconds", &number) && number <= INT32_MAX)
         ret_spec->duration = (uint32_t)number;
     lease->has_transitions =
-        get_number(values, in, "leaseTransitions", &number) && number <= INT32_MAX;
+        tn_json_u64(values, in, "leaseTransitions", &number) && number <= INT32_MAX;
     lease->transitions = ret_spec->transitions = lease->has_transitions ? (uint32_t)number : 0;
 }
 
@@ -81,15 +65,15 @@ static bool read_ours(const struct tn_json_value *values, const struct tn_json_v
 
     hash_spec(spec, expected);
     if (!tn_json_text(values, notes, "tenure/spec", written, sizeof written) ||
-        strcmp(written, expected) != 0 || !get_number(values, notes, "tenure/token", &row->token))
+        strcmp(written, expected) != 0 || !tn_json_u64(values, notes, "tenure/token", &row->token))
         return false;
     row->held = spec->holder[0] != '\0';
-    if (!get_secret(values, notes, "tenure/term", &row->term) && row->held)
+    if (!tn_json_secret(values, notes, "tenure/term", &row->term) && row->held)
         return false;
     if (!row->held)
         return true;
-    if (!get_secret(values, notes, "tenure/session", &row->session) ||
-        !get_number(values, notes, "tenure/ttl", &millis) || millis > TN_SEC(86400) / TN_MS(1) ||
+    if (!tn_json_secret(values, notes, "tenure/session", &row->session) ||
+        !tn_json_u64(values, notes, "tenure/ttl", &millis) || millis > TN_SEC(86400) / TN_MS(1) ||
         millis == 0)
         return false;
     row->ttl = TN_MS((tenure_ns)millis);
@@ -112,8 +96,8 @@ static void read_foreign(const struct tn_json_value *values, const struct tn_jso
 {
     struct tn_row *row = &lease->row;
     uint64_t last = 0, then = 0;
-    bool known = get_number(values, notes, "tenure/token", &last) &&
-                 get_number(values, notes, "tenure/transitions", &then);
+    bool known = tn_json_u64(values, notes, "tenure/token", &last) &&
+                 tn_json_u64(values, notes, "tenure/transitions", &then);
     uint64_t terms = lease->transitions > then ? lease->transitions - then : 1;
 
     *row = (struct tn_row) { .held = spec->holder[0] != '\0' };
@@ -173,7 +157,7 @@ bool tn_kube_lease_read(const struct tn_json_value *values, uint32_t at, const c
     if (!read_ours(values, notes, &seen, ret_lease))
         read_foreign(values, notes, &seen, ret_lease);
     apply_preference(values, spec, claimant, ret_lease);
-    (void)get_number(values, notes, "tenure/floor", &floor);
+    (void)tn_json_u64(values, notes, "tenure/floor", &floor);
     ret_lease->row.floor = floor > ret_lease->number ? floor : ret_lease->number;
     ret_lease->row.label = ret_lease->label;
     return true;
@@ -183,13 +167,13 @@ bool tn_kube_lease_read(const struct tn_json_value *values, uint32_t at, const c
 
 /* client-go sees a renewal only if its time differs in whole seconds, and counts the holder's
  * silence from the last one it saw: ours always does. */
-static void renewal_time(const struct tn_kube_lease *old, const struct tn_kube_wall *wall,
+static void renewal_time(const struct tn_kube_lease *old, const struct timespec *wall,
                          char ret_text[TN_RFC3339])
 {
     int64_t before;
 
-    if (!tn_rfc3339_parse(old->renewed, &before) || wall->seconds > before)
-        tn_rfc3339_format(wall->seconds, wall->micros, ret_text);
+    if (!tn_rfc3339_parse(old->renewed, &before) || wall->tv_sec > before)
+        tn_rfc3339_format(wall->tv_sec, (uint32_t)(wall->tv_nsec / 1000), ret_text);
     else
         tn_rfc3339_format(before + 1, 0, ret_text);
 }
@@ -212,27 +196,6 @@ static void add_member(struct tn_text *text, const char *key, const char *value)
 {
     tn_text_addf(text, ",\"%s\":", key);
     tn_json_string(text, value, strlen(value));
-}
-
-/* Members of an object that are not ours, each with a comma behind it. */
-static void keep_members(struct tn_text *text, const struct tn_json_value *values,
-                         const struct tn_json_value *in, const char *const *except)
-{
-    uint32_t at = in != NULL ? index_of(values, in) + 1 : 0;
-
-    for (uint32_t i = 0; in != NULL && i < in->count; i++) {
-        const char *const *key = except;
-        while (*key != NULL && !tn_json_is(&values[at], *key))
-            key++;
-        bool ours = values[at].len > 7 && memcmp(values[at].bytes, "tenure/", 7) == 0;
-        if (*key == NULL && !ours) {
-            tn_json_write(text, values, at);
-            tn_text_add(text, ":");
-            tn_json_write(text, values, at + 1);
-            tn_text_add(text, ",");
-        }
-        at = values[at + 1].next;
-    }
 }
 
 static void add_notes(struct tn_text *text, const struct tn_kube_lease *old,
@@ -269,7 +232,7 @@ static void add_notes(struct tn_text *text, const struct tn_kube_lease *old,
 
 void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *values, uint32_t at,
                          const struct tn_kube_lease *old, const struct tn_row *row,
-                         const struct tn_kube_wall *wall)
+                         const struct timespec *wall)
 {
     static const char *const meta_ours[] = { "annotations", "managedFields", NULL };
     static const char *const notes_ours[] = { NULL };
@@ -290,7 +253,7 @@ void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *value
     memcpy(keys, spec_ours, sizeof keys);
     if (taken)
         keys[5] = "preferredHolder"; /* It was waited for long enough, or it is this one. */
-    tn_rfc3339_format(wall->seconds, wall->micros, acquired);
+    tn_rfc3339_format(wall->tv_sec, (uint32_t)(wall->tv_nsec / 1000), acquired);
     memcpy(renewed, acquired, sizeof renewed);
     spec.transitions = old->transitions;
     if (taken && old->has_transitions && spec.transitions < INT32_MAX)
@@ -305,12 +268,12 @@ void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *value
     }
     tn_text_add(text, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
                       "\"metadata\":{");
-    keep_members(text, values, meta, meta_ours);
+    tn_json_write_others(text, values, meta, meta_ours, "tenure/");
     tn_text_add(text, "\"annotations\":{");
-    keep_members(text, values, notes, notes_ours);
+    tn_json_write_others(text, values, notes, notes_ours, "tenure/");
     add_notes(text, old, row, &spec, plain_label);
     tn_text_add(text, "}},\"spec\":{");
-    keep_members(text, values, tn_json_object(values, at, "spec"), keys);
+    tn_json_write_others(text, values, tn_json_object(values, at, "spec"), keys, "tenure/");
     tn_text_addf(text, "\"leaseDurationSeconds\":%" PRIu32 ",\"leaseTransitions\":%" PRIu32,
                  spec.duration, spec.transitions);
     add_member(text, "holderIdentity", spec.holder);

@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/name.h"
 #include "base/rfc3339.h"
@@ -50,17 +51,11 @@ struct tn_kube_lease {
 bool tn_kube_lease_read(const struct tn_json_value *values, uint32_t at, const char *claimant,
                         struct tn_kube_lease *ret_lease);
 
-/* When a write is made, for people and for client-go's sake. */
-struct tn_kube_wall {
-    int64_t seconds; /* Since 1970. */
-    uint32_t micros;
-};
-
-/* Write @name as @row, over @old, which was read from @values at @at and keeps what is not ours.
- * Cut off text: it did not fit. */
+/* Write @name as @row, over @old, which was read from @values at @at and keeps what is not ours;
+ * @wall is the time, for people and for client-go. Cut off text: it did not fit. */
 void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *values, uint32_t at,
                          const struct tn_kube_lease *old, const struct tn_row *row,
-                         const struct tn_kube_wall *wall);
+                         const struct timespec *wall);
 /* A new Lease that nobody has held. */
 void tn_kube_lease_create(struct tn_text *text, const char *name);
 

@@ -14,12 +14,12 @@
 enum { PLUGINS = 16 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static struct plugin plugins[PLUGINS];
+static struct plugin_entry plugins[PLUGINS];
 static size_t plugin_count;
 
 /* --- Registering ---------------------------------------------------------------------------- */
 
-static const struct plugin *find(const char *scheme, size_t len)
+static const struct plugin_entry *find(const char *scheme, size_t len)
 {
     for (size_t i = 0; i < plugin_count; i++)
         if (strlen(plugins[i].scheme) == len && memcmp(plugins[i].scheme, scheme, len) == 0)
@@ -30,7 +30,7 @@ static const struct plugin *find(const char *scheme, size_t len)
 const struct tn_store_ops *tn_plugin_find(const char *url, size_t len)
 {
     (void)pthread_mutex_lock(&guard);
-    const struct plugin *plugin = find(url, len);
+    const struct plugin_entry *plugin = find(url, len);
     (void)pthread_mutex_unlock(&guard);
     return plugin != NULL ? &plugin->internal : NULL;
 }
@@ -76,7 +76,7 @@ static unsigned caps_of(unsigned caps)
 
 int tenure_store_register(const struct tenure_store_ops *ops)
 {
-    struct plugin plugin = { .internal = tn_plugin_ops };
+    struct plugin_entry plugin = { .internal = tn_plugin_ops };
 
     if (ops == NULL || ops->size < offsetof(struct tenure_store_ops, class_why) ||
         ops->size > sizeof plugin.ops)

@@ -7,7 +7,7 @@
 #include "tenure/store.h"
 
 /* A registered plug-in. */
-struct plugin {
+struct plugin_entry {
     struct tenure_store_ops ops; /* A copy; what is missing at its end is zero. */
     struct tn_store_ops internal;
     char scheme[32];

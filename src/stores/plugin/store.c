@@ -34,7 +34,7 @@ struct plugin_name {
 
 struct plugin_store {
     struct tn_store base;
-    const struct plugin *plugin;
+    const struct plugin_entry *plugin;
     void *theirs;         /* The application's. */
     pthread_mutex_t lock; /* Of the two queues. */
     pthread_cond_t filled;
@@ -451,8 +451,8 @@ static int start_thread(struct plugin_store *store)
     return rc == 0 ? 0 : TENURE_E_UNAVAILABLE;
 }
 
-static struct plugin_store *store_new(const struct plugin *plugin, const struct tn_store_open *how,
-                                      struct tn_text *reterr)
+static struct plugin_store *store_new(const struct plugin_entry *plugin,
+                                      const struct tn_store_open *how, struct tn_text *reterr)
 {
     struct plugin_store *store = tn_store_new(sizeof *store, &plugin->internal, how, reterr);
 
@@ -471,8 +471,8 @@ static struct plugin_store *store_new(const struct plugin *plugin, const struct 
 static int open_store(const struct tn_store_ops *ops, const struct tn_store_open *how,
                       struct tn_store **ret_store, struct tn_text *reterr)
 {
-    const struct plugin *plugin =
-        (const void *)((const char *)ops - offsetof(struct plugin, internal));
+    const struct plugin_entry *plugin =
+        (const void *)((const char *)ops - offsetof(struct plugin_entry, internal));
     struct plugin_store *store = store_new(plugin, how, reterr);
     struct tenure_error error = { 0 };
 

@@ -42,9 +42,7 @@ static void poll_closed(uv_handle_t *handle)
     struct tn_pg_store *store = poll->store;
 
     free(poll);
-    store->handles--;
-    if (store->base.closing)
-        tn_pg_kick(store);
+    tn_pg_poll_closed(store);
 }
 
 static void drop_poll(struct tn_pg_link *link)
@@ -79,7 +77,7 @@ static bool make_poll(struct tn_pg_link *link)
     poll->link = link;
     poll->store = link->store;
     poll->handle.data = poll;
-    link->store->handles++;
+    link->store->polls++;
     link->poll = poll;
     return true;
 }

@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
-#include "core/plan.h"
+#include "base/hex.h"
 #include "stores/postgres/private.h"
 
 #define PROBE_WITHIN TN_SEC(3)
@@ -25,100 +24,46 @@
 #define LOOK_LEAST TN_MS(200)
 #define LOOK_MOST TN_SEC(5)
 
-/* --- Own sessions --------------------------------------------------------------------------- */
+/* --- Sessions of ours, and names ------------------------------------------------------------ */
 
-struct tn_pg_own *tn_pg_own_find(struct tn_pg_store *store, const struct tn_secret *hash)
+static struct tn_pg_session *next_session(const struct tn_pg_store *store,
+                                          const struct tn_pg_session *session)
 {
-    struct tn_pg_own *own = store->owns;
-
-    while (own != NULL && !tn_secret_equal(&own->hash, hash))
-        own = own->next;
-    return own;
+    return (struct tn_pg_session *)tn_store_session_next(&store->base,
+                                                         session != NULL ? &session->base : NULL);
 }
 
-static struct tn_pg_own *own_by_num(const struct tn_pg_store *store, int64_t num)
+static struct tn_pg_session *find_own(const struct tn_pg_store *store, int64_t num)
 {
-    struct tn_pg_own *own = store->owns;
+    struct tn_pg_session *session = next_session(store, NULL);
 
-    while (own != NULL && own->num != num)
-        own = own->next;
-    return own;
+    while (session != NULL && session->num != num)
+        session = next_session(store, session);
+    return session;
 }
 
-/* Without memory its news are missed until it renews again. */
-void tn_pg_own_add(struct tn_pg_store *store, const struct tn_secret *hash, int64_t num)
+static struct tn_pg_name *next_name(const struct tn_pg_store *store, const struct tn_pg_name *name)
 {
-    if (tn_pg_own_find(store, hash) != NULL)
-        return;
-    struct tn_pg_own *own = calloc(1, sizeof *own);
-    if (own == NULL)
-        return;
-    own->hash = *hash;
-    own->num = num;
-    own->next = store->owns;
-    store->owns = own;
+    return (struct tn_pg_name *)tn_store_name_next(&store->base, name != NULL ? &name->base : NULL);
 }
 
-void tn_pg_own_drop(struct tn_pg_store *store, const struct tn_secret *hash)
+static struct tn_pg_name *find_name(const struct tn_pg_store *store, const char *text)
 {
-    for (struct tn_pg_own **link = &store->owns; *link != NULL; link = &(*link)->next) {
-        struct tn_pg_own *own = *link;
-        if (!tn_secret_equal(&own->hash, hash))
-            continue;
-        *link = own->next;
-        free(own);
-        return;
-    }
+    return (struct tn_pg_name *)tn_store_name_find(&store->base, text, strlen(text));
 }
 
-/* --- Watched names -------------------------------------------------------------------------- */
-
-static struct tn_pg_watch **find_watch(struct tn_pg_store *store, const char *name)
+void tn_pg_mark(struct tn_pg_store *store, struct tn_pg_name *name, bool dirty)
 {
-    const struct tn_hash_key key = { 0, 0 };
-    struct tn_pg_watch **link = &store->watches[tn_hash(key, name, strlen(name)) % TN_PG_BUCKETS];
-
-    while (*link != NULL && strcmp((*link)->name, name) != 0)
-        link = &(*link)->next;
-    return link;
+    store->dirty += (unsigned)dirty - (unsigned)name->dirty;
+    name->dirty = dirty;
 }
 
-static void mark(struct tn_pg_store *store, struct tn_pg_watch *watch, bool dirty)
-{
-    store->dirty += (unsigned)dirty - (unsigned)watch->dirty;
-    watch->dirty = dirty;
-}
-
-/* All whose holder is @num; -1: all. */
+/* All that are watched and whose holder is @num; -1: all. */
 static void mark_all(struct tn_pg_store *store, int64_t num)
 {
-    for (unsigned i = 0; i < TN_PG_BUCKETS; i++)
-        for (struct tn_pg_watch *watch = store->watches[i]; watch != NULL; watch = watch->next)
-            if (num < 0 || watch->holder == num)
-                mark(store, watch, true);
-}
-
-int tn_pg_watch(struct tn_pg_store *store, const char *name, bool on)
-{
-    struct tn_pg_watch **link = find_watch(store, name);
-    struct tn_pg_watch *watch = *link;
-
-    if (on && watch == NULL) {
-        watch = calloc(1, sizeof *watch);
-        if (watch == NULL)
-            return TENURE_E_NOMEM;
-        (void)snprintf(watch->name, sizeof watch->name, "%s", name);
-        *link = watch;
-        mark(store, watch, true);
-    }
-    if (on) {
-        watch->count++;
-    } else if (watch != NULL && --watch->count == 0) {
-        mark(store, watch, false);
-        *link = watch->next;
-        free(watch);
-    }
-    return 0;
+    for (struct tn_pg_name *name = NULL; (name = next_name(store, name)) != NULL;)
+        if (name->base.watchers > 0 && (num < 0 || name->holder == num))
+            tn_pg_mark(store, name, true);
 }
 
 /* --- Observed sessions ---------------------------------------------------------------------- */
@@ -202,12 +147,10 @@ void tn_pg_list_seen(struct tn_pg_store *store, bool all, struct tn_pg_buf *buf)
     tenure_ns now = tn_pg_now(store);
     const char *comma = "";
 
-    for (unsigned i = 0; i < TN_PG_BUCKETS; i++) {
-        for (const struct tn_pg_watch *watch = store->watches[i]; watch; watch = watch->next) {
-            struct tn_pg_seen *seen = watch->holder ? find_seen(store, watch->holder) : NULL;
-            if (seen != NULL)
-                seen->heard_at = now;
-        }
+    for (const struct tn_pg_name *name = NULL; (name = next_name(store, name)) != NULL;) {
+        struct tn_pg_seen *seen = name->holder != 0 ? find_seen(store, name->holder) : NULL;
+        if (seen != NULL)
+            seen->heard_at = now;
     }
     forget_old(store, now);
     tn_pg_buf_add(buf, "{", 1);
@@ -225,25 +168,24 @@ void tn_pg_list_seen(struct tn_pg_store *store, bool all, struct tn_pg_buf *buf)
 
 /* --- Leases that were revoked --------------------------------------------------------------- */
 
-static void note_lapsing(struct tn_pg_store *store, const char *name, int64_t token, tenure_ns wait)
+/* A read that has just returned showed @name revoked under @token, and not given back. A @ttl of 0:
+ * nobody has it. */
+static void note_lapsing(struct tn_pg_store *store, const char *name, int64_t token, tenure_ns ttl)
 {
     tenure_ns now = tn_pg_now(store);
+    struct tn_pg_lapsing *it = store->lapsing;
 
-    for (struct tn_pg_lapsing *it = store->lapsing; it != NULL; it = it->next) {
-        if (it->token != token || strcmp(it->name, name) != 0)
-            continue;
-        it->heard_at = now;
-        return;
+    while (it != NULL && (it->observer.token != (uint64_t)token || strcmp(it->name, name) != 0))
+        it = it->next;
+    if (it == NULL) {
+        it = calloc(1, sizeof *it);
+        if (it == NULL)
+            return; /* It is shown again. */
+        (void)snprintf(it->name, sizeof it->name, "%s", name);
+        it->next = store->lapsing;
+        store->lapsing = it;
     }
-    struct tn_pg_lapsing *it = calloc(1, sizeof *it);
-    if (it == NULL)
-        return;
-    it->token = token;
-    it->due_at = now + wait;
-    it->heard_at = now;
-    (void)snprintf(it->name, sizeof it->name, "%s", name);
-    it->next = store->lapsing;
-    store->lapsing = it;
+    tn_observer_saw(&it->observer, now, now, true, (uint64_t)token, 0, ttl);
 }
 
 static struct tn_pg_lapsing **first_lapsing(struct tn_pg_store *store)
@@ -251,37 +193,37 @@ static struct tn_pg_lapsing **first_lapsing(struct tn_pg_store *store)
     struct tn_pg_lapsing **first = &store->lapsing;
 
     for (struct tn_pg_lapsing **link = &store->lapsing; *link != NULL; link = &(*link)->next)
-        if ((*link)->due_at < (*first)->due_at)
+        if (tn_observer_wake_at(&(*link)->observer) < tn_observer_wake_at(&(*first)->observer))
             first = link;
     return first;
 }
 
 /* --- News ----------------------------------------------------------------------------------- */
 
+/* A bell that rings late tells nothing. */
+static bool is_older(const struct tn_pg_name *name, const struct tn_store_record *record)
+{
+    return name->base.told != NULL && record->token < name->base.told->token;
+}
+
 /* @read: it is how things are; otherwise how they were when somebody rang. */
-static void note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
+static void note(struct tn_pg_store *store, const char *text, int64_t holder, bool revoked,
                  const struct tn_store_record *record, bool read)
 {
-    const struct tn_store_open *how = &store->base.how;
-    struct tn_pg_watch *watch = *find_watch(store, name);
+    struct tn_pg_name *name = find_name(store, text);
 
     if (holder != 0)
         observe(store, holder, (int64_t)record->beat, record->ttl, true);
     if (revoked)
-        note_lapsing(store, name, (int64_t)record->token, tn_plan_observe_for(record->ttl));
-    if (watch == NULL)
+        note_lapsing(store, text, (int64_t)record->token, record->ttl);
+    if (name == NULL)
         return;
-    bool news = !watch->told || record->token > watch->record.token ||
-                (record->token == watch->record.token && record->held != watch->record.held) ||
-                (read && record->token != watch->record.token);
     if (read)
-        mark(store, watch, false);
-    if (!news)
+        tn_pg_mark(store, name, false);
+    if (!read && is_older(name, record))
         return;
-    watch->told = true;
-    watch->holder = holder;
-    watch->record = *record;
-    how->host->changed(how->arg, name, record);
+    name->holder = holder;
+    tn_store_changed(&store->base, &name->base, record);
 }
 
 void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
@@ -293,18 +235,14 @@ void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, boo
 static void hear_grant(struct tn_pg_store *store, const char *name, int64_t num, int64_t token,
                        const struct tn_secret *term)
 {
-    const struct tn_store_open *how = &store->base.how;
-
-    if (own_by_num(store, num) != NULL)
-        how->host->granted(how->arg, name, term, (uint64_t)token);
+    if (find_own(store, num) != NULL)
+        tn_store_granted(&store->base, name, term, (uint64_t)token);
 }
 
 static void hear_revoked(struct tn_pg_store *store, const char *name, int64_t num, int64_t token)
 {
-    const struct tn_store_open *how = &store->base.how;
-
-    if (own_by_num(store, num) != NULL)
-        how->host->revoked(how->arg, name, (uint64_t)token);
+    if (find_own(store, num) != NULL)
+        tn_store_revoked(&store->base, name, (uint64_t)token);
 }
 
 /* kind, name, term, num, token, beat, ttl */
@@ -318,7 +256,7 @@ static void hear_row(struct tn_pg_store *store, const PGresult *result, int row)
     struct tn_secret term = { { 0 } };
 
     if (tn_pg_is(result, row, 0, "granted")) {
-        struct tn_pg_own *own = own_by_num(store, num);
+        struct tn_pg_session *own = find_own(store, num);
         (void)tn_pg_hash(result, row, 2, &term);
         if (own != NULL && token > own->known)
             own->known = token;
@@ -334,7 +272,7 @@ static void hear_row(struct tn_pg_store *store, const PGresult *result, int row)
                 find_seen(store, num)->stray = true;
         }
     } else if (tn_pg_is(result, row, 0, "lapsing")) {
-        note_lapsing(store, name, token, tn_plan_observe_for(ttl));
+        note_lapsing(store, name, token, ttl);
     } else if (tn_pg_is(result, row, 0, "vacant")) {
         note_lapsing(store, name, token, 0);
     } else if (tn_pg_is(result, row, 0, "seen") && find_seen(store, num) != NULL) {
@@ -382,14 +320,9 @@ static uint32_t unhex(const char **at, void *bytes, size_t size)
 {
     size_t len;
     const char *hex = word(at, &len);
-    uint8_t *to = bytes;
-    uint32_t count = 0;
+    size_t count = len / 2 < size ? len / 2 : size;
 
-    for (; count < size && 2 * count + 1 < len; count++) {
-        char two[3] = { hex[2 * count], hex[2 * count + 1], '\0' };
-        to[count] = (uint8_t)strtoul(two, NULL, 16);
-    }
-    return count;
+    return tn_unhex(bytes, hex, count) ? (uint32_t)count : 0;
 }
 
 /* "kind token num beat ttl term label name"; the probe is "p number". */
@@ -422,7 +355,7 @@ void tn_pg_hear_bell(struct tn_pg_store *store, const char *payload)
         hear_revoked(store, at, num, token);
         store->look_now = store->look_now || store->waits;
     }
-    if (*find_watch(store, at) != NULL)
+    if (find_name(store, at) != NULL)
         note(store, at, num, kind == 'r', &record, false);
 }
 
@@ -455,12 +388,11 @@ static void give_up_bell(struct tn_pg_store *store, tenure_ns now)
 static bool expects_news(const struct tn_pg_store *store)
 {
     for (const struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next)
-        if (!seen->stray && own_by_num(store, seen->num) == NULL)
+        if (!seen->stray && find_own(store, seen->num) == NULL)
             return true;
-    for (unsigned i = 0; i < TN_PG_BUCKETS; i++)
-        for (const struct tn_pg_watch *watch = store->watches[i]; watch; watch = watch->next)
-            if (watch->holder == 0 || own_by_num(store, watch->holder) == NULL)
-                return true;
+    for (const struct tn_pg_name *name = NULL; (name = next_name(store, name)) != NULL;)
+        if (name->holder == 0 || find_own(store, name->holder) == NULL)
+            return true;
     return false;
 }
 
@@ -483,7 +415,7 @@ static tenure_ns look_at(const struct tn_pg_store *store)
 {
     tenure_ns every = look_every(store);
 
-    if (store->look_now && (store->owns != NULL || store->seen != NULL))
+    if (store->look_now && (store->base.sessions.count > 0 || store->seen != NULL))
         return 0;
     return every == TN_NEVER ? TN_NEVER : store->looked_at + every;
 }
@@ -499,7 +431,7 @@ tenure_ns tn_pg_observe_at(const struct tn_pg_store *store)
     for (const struct tn_pg_seen *seen = store->seen; seen != NULL; seen = seen->next)
         at = evict_at(seen) < at ? evict_at(seen) : at;
     for (const struct tn_pg_lapsing *it = store->lapsing; it != NULL; it = it->next)
-        at = it->due_at < at ? it->due_at : at;
+        at = tn_observer_wake_at(&it->observer) < at ? tn_observer_wake_at(&it->observer) : at;
     return at;
 }
 
@@ -538,10 +470,10 @@ static bool send_lapse(struct tn_pg_store *store, tenure_ns now)
     struct tn_pg_lapsing *due = *link;
     char token[24];
 
-    if (due == NULL || due->due_at > now)
+    if (due == NULL || !tn_observer_vacant(&due->observer, now))
         return false;
     const char *values[] = { due->name, token };
-    (void)snprintf(token, sizeof token, "%lld", (long long)due->token);
+    (void)snprintf(token, sizeof token, "%lld", (long long)due->observer.token);
     *link = due->next; /* Whatever comes of it: who still waits is told again. */
     tn_pg_send(store, TN_PG_LAPSE, "SELECT tenure.lapse($1::text, $2::bigint)", 2, values);
     free(due);
@@ -577,9 +509,9 @@ static bool send_look(struct tn_pg_store *store, tenure_ns now)
         mark_all(store, -1);
     tn_pg_buf_add(&secrets, "{", 1);
     tn_pg_buf_add(&known, "{", 1);
-    for (const struct tn_pg_own *own = store->owns; own != NULL; own = own->next) {
+    for (const struct tn_pg_session *own = NULL; (own = next_session(store, own)) != NULL;) {
         tn_pg_buf_addf(&secrets, "%s", comma);
-        tn_pg_buf_hex(&secrets, &own->hash, sizeof own->hash);
+        tn_pg_buf_hex(&secrets, &own->base.hash, sizeof own->base.hash);
         tn_pg_buf_addf(&known, "%s%lld", comma, (long long)own->known);
         comma = ",";
     }
@@ -608,12 +540,10 @@ static bool send_reads(struct tn_pg_store *store)
 
     if (store->dirty == 0)
         return false;
-    for (unsigned i = 0; i < TN_PG_BUCKETS && count < TN_PG_READS_MAX; i++) {
-        for (struct tn_pg_watch *watch = store->watches[i]; watch; watch = watch->next) {
-            if (watch->dirty)
-                tn_pg_buf_addf(&names, "%c\"%s\"", count++ > 0 ? ',' : '{', watch->name);
-        }
-    }
+    for (const struct tn_pg_name *name = NULL;
+         count < TN_PG_READS_MAX && (name = next_name(store, name)) != NULL;)
+        if (name->dirty)
+            tn_pg_buf_addf(&names, "%c\"%s\"", count++ > 0 ? ',' : '{', name->base.text);
     tn_pg_buf_add(&names, "}", 1);
     const char *values[] = { names.data };
     if (!names.failed)
@@ -678,11 +608,6 @@ void tn_pg_observe_result(struct tn_pg_store *store, const PGresult *result)
 
 void tn_pg_observe_done(struct tn_pg_store *store)
 {
-    while (store->owns != NULL) {
-        struct tn_pg_own *own = store->owns;
-        store->owns = own->next;
-        free(own);
-    }
     while (store->lapsing != NULL) {
         struct tn_pg_lapsing *it = store->lapsing;
         store->lapsing = it->next;
@@ -690,11 +615,4 @@ void tn_pg_observe_done(struct tn_pg_store *store)
     }
     while (store->seen != NULL)
         drop_seen(store, store->seen->num);
-    for (unsigned i = 0; i < TN_PG_BUCKETS; i++) {
-        while (store->watches[i] != NULL) {
-            struct tn_pg_watch *watch = store->watches[i];
-            store->watches[i] = watch->next;
-            free(watch);
-        }
-    }
 }

@@ -4,6 +4,7 @@
  *   link.c     one connection: resolve, connect, one statement at a time, notifications
  *   blame.c    what a failure means and what to do about it
  *   store.c    requests in, statements out, answers back
+ *   hello.c    whether the server will do, and the schema in it
  *   list.c     lists, and what else is asked beside the operations
  *   values.c   parameters and columns
  *   observe.c  who is silent, what changed, whom to tell
@@ -21,7 +22,7 @@
 #include "core/observer.h"
 #include "runtime/store_frame.h"
 
-enum { TN_PG_HOSTS = 8, TN_PG_BATCH = 128, TN_PG_READS_MAX = 1000, TN_PG_BUCKETS = 1024 };
+enum { TN_PG_HOSTS = 8, TN_PG_BATCH = 128, TN_PG_READS_MAX = 1000 };
 
 /* --- url.c ---------------------------------------------------------------------------------- */
 
@@ -122,20 +123,16 @@ enum tn_pg_job {
 };
 
 /* A session opened through this store. */
-struct tn_pg_own {
-    struct tn_pg_own *next;
-    struct tn_secret hash;
+struct tn_pg_session {
+    struct tn_store_session base;
     int64_t num;
     int64_t known; /* Grants up to this token were told. */
 };
 
-struct tn_pg_watch {
-    struct tn_pg_watch *next;
-    unsigned count;
-    bool told, dirty;
-    int64_t holder; /* The session's number; 0: free. */
-    struct tn_store_record record;
-    char name[TN_NAME_MAX + 1];
+struct tn_pg_name {
+    struct tn_store_name base;
+    bool dirty;     /* Watched, and to be read. */
+    int64_t holder; /* Of what was told last: the session's number; 0: free. */
 };
 
 /* A session whose beat is observed. */
@@ -154,9 +151,7 @@ struct tn_pg_seen {
 /* A revoked lease whose holder does not give it back. */
 struct tn_pg_lapsing {
     struct tn_pg_lapsing *next;
-    int64_t token;
-    tenure_ns due_at;
-    tenure_ns heard_at;
+    struct tn_observer observer; /* Decides how long the revocation must stand. */
     char name[TN_NAME_MAX + 1];
 };
 
@@ -166,14 +161,11 @@ struct tn_pg_store {
     struct tn_pg_link work, bell;
     struct tn_prng prng;
     uv_timer_t timer;
-    uv_idle_t idle;
-    unsigned handles;
+    unsigned polls;   /* Handles of sockets. */
     bool ready;       /* The work link has said hello. */
     char version[64]; /* Of the server, and what is wrong with it; NULL: not known yet. */
     const char *warning;
-    bool closed;
     struct tn_req_list urgent, normal; /* Sessions first: a renewal waits for no batch. */
-    struct tn_req_list faulty;         /* Refused as they came. */
     struct tn_store_query *lists;
     /* The statement on its way. */
     enum tn_pg_job job;
@@ -183,9 +175,7 @@ struct tn_pg_store {
     struct tn_store_query *sent_list;
     int64_t number; /* SESSION, STEPS: its answer repeats it. */
     /* observe.c */
-    struct tn_pg_own *owns;
-    struct tn_pg_watch *watches[TN_PG_BUCKETS];
-    unsigned dirty;
+    unsigned dirty; /* Names. */
     struct tn_pg_seen *seen;
     struct tn_pg_lapsing *lapsing;
     tenure_ns looked_at;
@@ -198,7 +188,15 @@ struct tn_pg_store {
 };
 
 tenure_ns tn_pg_now(const struct tn_pg_store *store);
-void tn_pg_kick(struct tn_pg_store *store);
+/* A socket's handle is closed; the last one ends a store that is closing. */
+void tn_pg_poll_closed(struct tn_pg_store *store);
+/* A script that makes the schema goes out. */
+void tn_pg_send_install(struct tn_pg_store *store, const char *sql);
+
+/* --- hello.c -------------------------------------------------------------------------------- */
+
+void tn_pg_say_hello(struct tn_pg_store *store);
+void tn_pg_answer_hello(struct tn_pg_store *store, const PGresult *result);
 
 /* --- values.c ------------------------------------------------------------------------------- */
 
@@ -226,11 +224,8 @@ void tn_pg_buf_hex(struct tn_pg_buf *buf, const void *bytes, size_t len);
 
 /* --- observe.c ------------------------------------------------------------------------------ */
 
-struct tn_pg_own *tn_pg_own_find(struct tn_pg_store *store, const struct tn_secret *hash);
-void tn_pg_own_add(struct tn_pg_store *store, const struct tn_secret *hash, int64_t num);
-void tn_pg_own_drop(struct tn_pg_store *store, const struct tn_secret *hash);
-
-int tn_pg_watch(struct tn_pg_store *store, const char *name, bool on);
+/* A watched name is to be read, or not. */
+void tn_pg_mark(struct tn_pg_store *store, struct tn_pg_name *name, bool dirty);
 /* The record of @name, as somebody read it. */
 void tn_pg_note(struct tn_pg_store *store, const char *name, int64_t holder, bool revoked,
                 const struct tn_store_record *record);
@@ -262,8 +257,6 @@ void tn_pg_forget_sent(struct tn_pg_store *store);
 void tn_pg_send_list(struct tn_pg_store *store);
 void tn_pg_answer_list(struct tn_pg_store *store, const PGresult *result);
 
-void tn_pg_list_names(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg);
-void tn_pg_read_clock(struct tn_store *base, tn_store_clocked *done, void *arg);
-void tn_pg_forget(struct tn_store *base, const char *prefix, tn_store_done *done, void *arg);
+void tn_pg_ask(struct tn_store *base, struct tn_store_query *query);
 
 #endif

@@ -13,13 +13,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/sha256.h"
 #include "core/plan.h"
 #include "stores/postgres/private.h"
-#include "stores/postgres/schema.h"
-
-#define SCHEMA_COMMENT "tenure schema 4"
-#define SCHEMA_BEFORE "tenure schema 3" /* Its owner brings it up to date. */
 
 #define VERSION_LEAST 110000
 
@@ -36,19 +31,9 @@ tenure_ns tn_pg_now(const struct tn_pg_store *store)
 /* Fail what waits and is over time at @by; TN_NEVER: all. */
 static void fail_waiting(struct tn_pg_store *store, tenure_ns by, int code, const char *why)
 {
-    struct tn_req_list *queues[] = { &store->urgent, &store->normal };
-    struct tn_req_list over = { 0 };
-    struct tn_store_req *req;
-
-    for (int i = 0; i < 2; i++) {
-        struct tn_req_list all = *queues[i];
-        *queues[i] = (struct tn_req_list) { 0 };
-        while ((req = tn_req_take(&all)) != NULL)
-            tn_req_add(req->give_up_at <= by ? &over : queues[i], req);
-    }
     tn_query_expire(&store->lists, by, code, why);
-    while ((req = tn_req_take(&over)) != NULL)
-        tn_req_finish(req, code, why);
+    tn_req_expire(&store->urgent, by, code, why);
+    tn_req_expire(&store->normal, by, code, why);
 }
 
 /* --- What is on its way --------------------------------------------------------------------- */
@@ -74,8 +59,7 @@ static void fail_sent(struct tn_pg_store *store, int code, const char *why)
         if (sent[i] != NULL)
             tn_req_finish(sent[i], code, why);
     if (list != NULL)
-        tn_query_fail(list, code, why);
-    free(list);
+        tn_query_done(list, code, why);
 }
 
 /* Back to the front of the queue, in their order: the server has carried out none of it. */
@@ -94,7 +78,7 @@ static void send_again(struct tn_pg_store *store)
     tn_pg_forget_sent(store);
 }
 
-/* Who is over time and was sent: nobody knows what came of it. */
+/* Sent requests past their deadline: the outcome is unknown. */
 static void give_up_sent(struct tn_pg_store *store, tenure_ns now)
 {
     for (unsigned i = 0; i < store->sent_count; i++) {
@@ -123,6 +107,13 @@ void tn_pg_send(struct tn_pg_store *store, enum tn_pg_job job, const char *sql, 
     tn_pg_link_send(&store->work, sql, count, values);
 }
 
+void tn_pg_send_install(struct tn_pg_store *store, const char *sql)
+{
+    set_job(store, TN_PG_INSTALL);
+    store->stuck_at = tn_pg_now(store) + TN_SEC(10);
+    tn_pg_link_script(&store->work, sql);
+}
+
 enum { NUMBER = 24 };
 
 /* A number that no other statement has; the last column of every row of its answer repeats it. */
@@ -136,32 +127,39 @@ static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
 {
     struct tn_pg_buf secret = { 0 }, seq = { 0 }, third = { 0 }, fourth = { 0 };
     const struct tn_op *op = &req->op;
-    struct tn_secret hash;
     static const char *const sql[] = {
         [TN_OP_OPEN] = "SELECT r.*, $5::bigint FROM"
                        " tenure.open($1::uuid, $2::bigint, $3::bigint, $4::bytea) r",
         [TN_OP_RENEW] = "SELECT r.*, $5::bigint FROM"
                         " tenure.renew($1::uuid, $2::bigint, $3::bigint, $4::bigint[]) r",
         [TN_OP_CLOSE] = "SELECT tenure.close($1::uuid), $2::bigint",
+        /* An operator's, for the owner of the schema alone. */
+        [TN_OP_RAISE] = "UPDATE tenure.state s SET token = greatest(s.token, $1::bigint)"
+                        " FROM (SELECT tenure.endure()) e RETURNING 'ok', $2::bigint",
     };
+    bool is_short = op->kind == TN_OP_CLOSE || op->kind == TN_OP_RAISE;
 
-    tn_secret_hash(&op->session, 's', &hash);
-    tn_pg_buf_hex(&secret, &hash, sizeof hash);
+    tn_req_hash(req);
+    if (op->kind == TN_OP_RAISE)
+        tn_pg_buf_addf(&secret, "%llu", (unsigned long long)op->token);
+    else
+        tn_pg_buf_hex(&secret, &req->session_hash, sizeof req->session_hash);
     tn_pg_buf_addf(&seq, "%lld", (long long)op->seq);
     if (op->kind == TN_OP_OPEN) {
         tn_pg_buf_addf(&third, "%lld", (long long)op->ttl);
         tn_pg_buf_add(&fourth, "\\x", 2);
         tn_pg_buf_hex(&fourth, op->label, op->label_len);
     } else if (op->kind == TN_OP_RENEW) {
-        const struct tn_pg_own *own = tn_pg_own_find(store, &hash);
-        tn_pg_buf_addf(&third, "%lld", own != NULL ? (long long)own->known : 0);
+        const struct tn_pg_session *session =
+            (const struct tn_pg_session *)tn_store_session_find(&store->base, &op->session);
+        tn_pg_buf_addf(&third, "%lld", session != NULL ? (long long)session->known : 0);
         /* It tells the news of its own session, and of no other. */
-        tn_pg_list_seen(store, store->owns == own && own != NULL && own->next == NULL, &fourth);
+        tn_pg_list_seen(store, session != NULL && store->base.sessions.count == 1, &fourth);
     }
     char number[NUMBER];
     draw_number(store, number);
     const char *values[] = { secret.data, seq.data, third.data, fourth.data, number };
-    if (op->kind == TN_OP_CLOSE)
+    if (is_short)
         values[1] = number;
     store->sent[0] = req;
     store->sent_count = 1;
@@ -169,7 +167,7 @@ static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
     if (secret.failed || seq.failed || third.failed || fourth.failed)
         fail_sent(store, TENURE_E_NOMEM, "out of memory");
     else
-        tn_pg_link_send(&store->work, sql[op->kind], op->kind == TN_OP_CLOSE ? 2 : 5, values);
+        tn_pg_link_send(&store->work, sql[op->kind], is_short ? 2 : 5, values);
     free(secret.data);
     free(seq.data);
     free(third.data);
@@ -178,22 +176,21 @@ static void send_session(struct tn_pg_store *store, struct tn_store_req *req)
 
 enum { STEP_PARAMS = 6 };
 
-static void add_step(struct tn_pg_buf bufs[STEP_PARAMS], const struct tn_op *op)
+static void add_step(struct tn_pg_buf bufs[STEP_PARAMS], struct tn_store_req *req)
 {
     static const char *const kinds[] = { [TN_OP_ACQUIRE] = "acquire",
                                          [TN_OP_RELEASE] = "release",
                                          [TN_OP_READ] = "read",
                                          [TN_OP_REVOKE] = "revoke" };
+    const struct tn_op *op = &req->op;
     uint64_t token = op->token < INT64_MAX ? op->token : INT64_MAX;
-    struct tn_secret session, term;
 
-    tn_secret_hash(&op->session, 's', &session);
-    tn_secret_hash(&op->term, 't', &term);
+    tn_req_hash(req);
     for (int i = 0; i < STEP_PARAMS; i++)
         tn_pg_buf_add(&bufs[i], bufs[i].len > 0 ? "," : "{", 1);
     tn_pg_buf_addf(&bufs[0], "%s", kinds[op->kind]);
-    tn_pg_buf_hex(&bufs[1], &session, sizeof session);
-    tn_pg_buf_hex(&bufs[2], &term, sizeof term);
+    tn_pg_buf_hex(&bufs[1], &req->session_hash, sizeof req->session_hash);
+    tn_pg_buf_hex(&bufs[2], &req->term_hash, sizeof req->term_hash);
     tn_pg_buf_addf(&bufs[3], "\"%.*s\"", (int)op->name_len, op->name);
     tn_pg_buf_addf(&bufs[4], "%llu", (unsigned long long)token);
     tn_pg_buf_addf(&bufs[5], "%c", op->wait ? 't' : 'f');
@@ -214,7 +211,7 @@ static void send_steps(struct tn_pg_store *store)
 
     while (store->sent_count < TN_PG_BATCH && store->normal.first != NULL) {
         struct tn_store_req *req = tn_req_take(&store->normal);
-        add_step(bufs, &req->op);
+        add_step(bufs, req);
         store->sent[store->sent_count++] = req;
         store->waits = store->waits || (req->op.kind == TN_OP_ACQUIRE && req->op.wait);
     }
@@ -259,12 +256,28 @@ static bool read_answer(const PGresult *result, int row, enum tn_answer *ret_ans
                            ret_answer);
 }
 
+static void drop_session(struct tn_pg_store *store, const struct tn_op *op)
+{
+    struct tn_store_session *session = tn_store_session_find(&store->base, &op->session);
+
+    if (session != NULL)
+        tn_store_session_drop(&store->base, session);
+}
+
+/* Without memory its news are missed until it renews again. */
+static void keep_session(struct tn_pg_store *store, const struct tn_op *op, int64_t num)
+{
+    struct tn_pg_session *session =
+        (struct tn_pg_session *)tn_store_session_keep(&store->base, &op->session);
+
+    if (session != NULL)
+        session->num = num;
+}
+
 static void answer_session(struct tn_pg_store *store, const PGresult *result)
 {
     struct tn_store_req *req = store->sent[0];
-    struct tn_secret hash;
     enum tn_answer answer = TN_ANSWER_GONE;
-    struct tn_op op;
 
     tn_pg_forget_sent(store);
     if (PQntuples(result) < 1 || !read_answer(result, 0, &answer)) {
@@ -274,16 +287,15 @@ static void answer_session(struct tn_pg_store *store, const PGresult *result)
         return;
     }
     if (req != NULL) {
-        op = req->op;
-        tn_secret_hash(&op.session, 's', &hash);
+        const struct tn_op *op = &req->op;
         req->answer = answer;
-        if (op.kind != TN_OP_CLOSE && answer == TN_ANSWER_OK) {
+        if (PQnfields(result) > 2 && answer == TN_ANSWER_OK) {
             req->held = (uint32_t)tn_pg_int(result, 0, 4);
             req->ttl = tn_pg_int(result, 0, 6);
-            tn_pg_own_add(store, &hash, tn_pg_int(result, 0, 3));
+            keep_session(store, op, tn_pg_int(result, 0, 3));
         }
-        if (answer == TN_ANSWER_GONE || op.kind == TN_OP_CLOSE)
-            tn_pg_own_drop(store, &hash);
+        if (answer == TN_ANSWER_GONE || op->kind == TN_OP_CLOSE)
+            drop_session(store, op);
     }
     /* Revocations are heard of before the renewal counts. */
     if (PQnfields(result) > 2)
@@ -316,129 +328,10 @@ static void answer_steps(struct tn_pg_store *store, const PGresult *result)
         req->record = record;
         if (!read_answer(result, (int)i, &req->answer))
             req->answer = record.held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
-        if (req->answer == TN_ANSWER_GONE) {
-            struct tn_secret hash;
-            tn_secret_hash(&req->op.session, 's', &hash);
-            tn_pg_own_drop(store, &hash);
-        }
+        if (req->answer == TN_ANSWER_GONE)
+            drop_session(store, &req->op);
         tn_pg_note(store, name, holder, revoked, &record);
         tn_req_finish(req, 0, "");
-    }
-}
-
-/* --- Hello ---------------------------------------------------------------------------------- */
-
-static void say_hello(struct tn_pg_store *store)
-{
-    static const char sql[] =
-        "SELECT pg_is_in_recovery(), current_setting('fsync') = 'off',"
-        " has_database_privilege(current_database(), 'CREATE'), n.oid IS NOT NULL,"
-        " coalesce(has_schema_privilege(n.oid, 'USAGE'), false),"
-        " coalesce(has_schema_privilege(n.oid, 'CREATE'), false),"
-        " (SELECT obj_description(p.oid, 'pg_proc') FROM pg_proc p"
-        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), current_database()::text,"
-        " current_setting('server_version'), current_setting('synchronous_commit') = 'off',"
-        " coalesce((SELECT pg_has_role(p.proowner, 'USAGE') FROM pg_proc p"
-        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), false)"
-        " FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'tenure'";
-
-    tn_pg_send(store, TN_PG_HELLO, sql, 0, NULL);
-}
-
-static void refuse(struct tn_pg_store *store, int code, const char *why)
-{
-    tn_pg_link_fail(&store->work, code, why);
-}
-
-static void send_schema(struct tn_pg_store *store, const char *before)
-{
-    struct tn_pg_buf script = { 0 };
-
-    tn_pg_buf_addf(&script, "%s", before);
-    tn_pg_buf_add(&script, tn_postgres_schema, sizeof tn_postgres_schema - 1);
-    if (script.failed) {
-        refuse(store, TENURE_E_NOMEM, "out of memory");
-    } else {
-        set_job(store, TN_PG_INSTALL);
-        store->stuck_at = tn_pg_now(store) + TN_SEC(10);
-        tn_pg_link_script(&store->work, script.data);
-    }
-    free(script.data);
-}
-
-/* The schema is of the version before this one. */
-static void upgrade(struct tn_pg_store *store, const PGresult *result)
-{
-    if (store->base.how.create && tn_pg_bool(result, 0, 10))
-        send_schema(store, "");
-    else
-        refuse(store, TENURE_E_UNSUPPORTED,
-               "postgres: the schema tenure is of an older version; a candidate that connects as "
-               "its owner brings it up to date");
-}
-
-/* The schema is not there, or not all of it. */
-static void install(struct tn_pg_store *store, const PGresult *result)
-{
-    bool there = tn_pg_bool(result, 0, 3);
-
-    if (!store->base.how.create) {
-        refuse(store, TENURE_E_NOT_HELD,
-               "postgres: this database has no schema tenure yet; the first candidate makes it");
-        return;
-    }
-    if (there ? !tn_pg_bool(result, 0, 5) : !tn_pg_bool(result, 0, 2)) {
-        refuse(store, TENURE_E_DENIED,
-               there ? "postgres: the schema tenure is empty and this user may not fill it; its "
-                       "owner runs `tenure` once, or GRANT CREATE ON SCHEMA tenure"
-                     : "postgres: there is no schema tenure and this user may not create it; "
-                       "GRANT CREATE ON DATABASE, or let its owner run `tenure` once");
-        return;
-    }
-    send_schema(store, there ? "" : "CREATE SCHEMA tenure;\n");
-}
-
-/* Our own commits are flushed all the same; those of others that the work makes may not be. */
-static void note_facts(struct tn_pg_store *store, const PGresult *result)
-{
-    const char *warning = "";
-
-    (void)snprintf(store->version, sizeof store->version, "%s", PQgetvalue(result, 0, 8));
-    if (store->url.relaxed && tn_pg_bool(result, 0, 1))
-        warning = "the server runs with fsync off: it may forget a grant, and lead to two leaders; "
-                  "turn it on";
-    else if (tn_pg_bool(result, 0, 9))
-        warning = "synchronous_commit is off: leases are flushed all the same, but a crash of the "
-                  "server may undo what a leader has written; turn it on for its work";
-    store->warning = warning;
-}
-
-static void answer_hello(struct tn_pg_store *store, const PGresult *result)
-{
-    tn_pg_forget_sent(store);
-    note_facts(store, result);
-    if (tn_pg_bool(result, 0, 0))
-        refuse(store, TENURE_E_UNAVAILABLE,
-               "postgres: this is a read-only replica; connect to the primary");
-    else if (tn_pg_bool(result, 0, 1) && !store->url.relaxed)
-        refuse(
-            store, TENURE_E_UNSUPPORTED,
-            "postgres: the server runs with fsync off and may forget a grant; turn it on, or say "
-            "durability=relaxed in the URL");
-    else if (tn_pg_bool(result, 0, 3) && !tn_pg_bool(result, 0, 4))
-        refuse(store, TENURE_E_DENIED,
-               "postgres: this user may not use the schema tenure; GRANT USAGE ON SCHEMA tenure");
-    else if (PQgetisnull(result, 0, 6))
-        install(store, result);
-    else if (tn_pg_is(result, 0, 6, SCHEMA_BEFORE))
-        upgrade(store, result);
-    else if (!tn_pg_is(result, 0, 6, SCHEMA_COMMENT))
-        refuse(store, TENURE_E_UNSUPPORTED,
-               "postgres: the schema tenure is of another version; use the release that made it");
-    else {
-        tn_pg_link_good(&store->work);
-        store->ready = true;
-        store->look_now = true;
     }
 }
 
@@ -480,10 +373,10 @@ static void refused(struct tn_pg_store *store, const PGresult *result)
 static void work_up(struct tn_pg_link *link)
 {
     if (PQserverVersion(link->conn) < VERSION_LEAST)
-        refuse(link->store, TENURE_E_UNSUPPORTED,
-               "postgres: the server is older than PostgreSQL 11");
+        tn_pg_link_fail(link, TENURE_E_UNSUPPORTED,
+                        "postgres: the server is older than PostgreSQL 11");
     else
-        say_hello(link->store);
+        tn_pg_say_hello(link->store);
 }
 
 /* An answer that the network repeats has another statement's number, and extends nothing. */
@@ -505,7 +398,7 @@ static void work_result(struct tn_pg_link *link, const PGresult *result)
             refused(store, result);
         else /* The connection broke; down() follows. */
             fail_sent(store, TENURE_E_TIMEOUT, "postgres: the connection was lost half-way");
-        tn_pg_kick(store);
+        tn_store_kick(&store->base);
         return;
     }
     if ((store->job == TN_PG_SESSION || store->job == TN_PG_STEPS) && !is_bound(store, result)) {
@@ -516,11 +409,11 @@ static void work_result(struct tn_pg_link *link, const PGresult *result)
     }
     switch (store->job) {
     case TN_PG_HELLO:
-        answer_hello(store, result);
+        tn_pg_answer_hello(store, result);
         break;
     case TN_PG_INSTALL:
         tn_pg_forget_sent(store);
-        say_hello(store);
+        tn_pg_say_hello(store);
         break;
     case TN_PG_SESSION:
         answer_session(store, result);
@@ -534,7 +427,7 @@ static void work_result(struct tn_pg_link *link, const PGresult *result)
     default:
         tn_pg_observe_result(store, result);
     }
-    tn_pg_kick(store);
+    tn_store_kick(&store->base);
 }
 
 static void work_notified(struct tn_pg_link *link, const char *payload)
@@ -551,7 +444,7 @@ static void work_down(struct tn_pg_link *link)
     fail_sent(store, TENURE_E_TIMEOUT, link->error);
     if (tn_pg_is_final(link->code) && tn_pg_link_tried_all(link))
         fail_waiting(store, TN_NEVER, link->code, link->error);
-    tn_pg_kick(store);
+    tn_store_kick(&store->base);
 }
 
 static const struct tn_pg_link_host work_host = { work_up, work_result, work_notified, work_down };
@@ -569,19 +462,19 @@ static void bell_result(struct tn_pg_link *link, const PGresult *result)
         tn_pg_link_good(link);
         tn_pg_bell_up(link->store);
     }
-    tn_pg_kick(link->store);
+    tn_store_kick(&link->store->base);
 }
 
 static void bell_notified(struct tn_pg_link *link, const char *payload)
 {
     tn_pg_hear_bell(link->store, payload);
-    tn_pg_kick(link->store);
+    tn_store_kick(&link->store->base);
 }
 
 static void bell_down(struct tn_pg_link *link)
 {
     tn_pg_bell_down(link->store);
-    tn_pg_kick(link->store);
+    tn_store_kick(&link->store->base);
 }
 
 static const struct tn_pg_link_host bell_host = { bell_up, bell_result, bell_notified, bell_down };
@@ -618,22 +511,9 @@ static tenure_ns wake_at(const struct tn_pg_store *store)
     return at;
 }
 
-static void turn(struct tn_pg_store *store);
-
 static void hear_timer(uv_timer_t *timer)
 {
-    turn(timer->data);
-}
-
-static void hear_idle(uv_idle_t *idle)
-{
-    turn(idle->data);
-}
-
-void tn_pg_kick(struct tn_pg_store *store)
-{
-    if (!store->closed)
-        (void)uv_idle_start(&store->idle, hear_idle);
+    tn_store_kick(timer->data);
 }
 
 static void last_error(const struct tn_pg_store *store, char *ret_why, size_t size)
@@ -653,22 +533,15 @@ static void last_error(const struct tn_pg_store *store, char *ret_why, size_t si
                        host->name[0] != '\0' ? host->name : "the server");
 }
 
-static void shut(struct tn_pg_store *store);
-
-static void turn(struct tn_pg_store *store)
+static void take_turn(struct tn_store *base)
 {
+    struct tn_pg_store *store = (struct tn_pg_store *)base;
     tenure_ns now = tn_pg_now(store);
     char why[sizeof store->work.error];
 
-    (void)uv_idle_stop(&store->idle);
-    if (store->base.closing) {
-        shut(store);
-        return;
-    }
     if (now >= store->stuck_at)
         tn_pg_link_fail(&store->work, TENURE_E_UNAVAILABLE,
                         "postgres: a statement was not answered; the connection is given up");
-    tn_req_finish_all(&store->faulty);
     give_up_sent(store, now);
     last_error(store, why, sizeof why);
     fail_waiting(store, now, store->ready ? TENURE_E_UNAVAILABLE : store->work.code,
@@ -676,89 +549,76 @@ static void turn(struct tn_pg_store *store)
     tn_pg_link_tick(&store->work, now);
     tn_pg_link_tick(&store->bell, now);
     pump(store);
-    if (store->base.closing)
-        return;
-    tn_store_wake_at(&store->base, &store->timer, hear_timer, wake_at(store));
+    if (!base->closing)
+        tn_store_wake_at(base, &store->timer, hear_timer, wake_at(store));
 }
 
 /* --- The interface -------------------------------------------------------------------------- */
 
-static const char *find_fault(const struct tn_op *op)
+static void start_links(struct tn_pg_store *store, bool listens)
 {
-    if (op->kind > TN_OP_REVOKE)
-        return "postgres: no such operation";
-    if (op->seq >= INT64_MAX)
-        return "the sequence number is out of range";
-    return tn_op_fault(op);
+    tenure_ns now = tn_pg_now(store);
+
+    if (listens && !store->url.listen_off)
+        tn_pg_link_start(&store->bell, now);
+    tn_pg_link_start(&store->work, now);
+    tn_store_kick(&store->base);
 }
 
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_pg_store *store = (struct tn_pg_store *)base;
-    tenure_ns now = tn_pg_now(store);
-    const char *fault = find_fault(&req->op);
 
-    tn_req_init(req);
-    req->give_up_at = now + store->base.how.patience;
-    if (req->op.kind == TN_OP_ACQUIRE && req->op.wait && !store->url.listen_off)
-        tn_pg_link_start(&store->bell, now);
-    tn_pg_link_start(&store->work, now);
-    if (fault != NULL) {
-        tn_req_fail(req, TENURE_E_INVALID, fault);
-        tn_req_add(&store->faulty, req);
-    } else {
-        tn_req_add(tn_op_is_named(&req->op) ? &store->normal : &store->urgent, req);
+    if (req->op.seq >= INT64_MAX || (req->op.kind == TN_OP_RAISE && req->op.token > INT64_MAX)) {
+        tn_req_refuse(base, req, TENURE_E_INVALID, "postgres: numbers are below 2^63");
+        return;
     }
-    tn_pg_kick(store);
+    bool is_step = tn_op_is_named(&req->op) && req->op.kind != TN_OP_RAISE;
+    tn_req_add(is_step ? &store->normal : &store->urgent, req);
+    start_links(store, req->op.kind == TN_OP_ACQUIRE && req->op.wait);
 }
 
-static int watch_name(struct tn_store *base, const char *name, bool on)
+static int watched(struct tn_store *base, struct tn_store_name *name, bool on)
 {
     struct tn_pg_store *store = (struct tn_pg_store *)base;
-    int rc = tn_pg_watch(store, name, on);
 
-    if (on && rc == 0) {
-        if (!store->url.listen_off)
-            tn_pg_link_start(&store->bell, tn_pg_now(store));
-        tn_pg_link_start(&store->work, tn_pg_now(store));
-    }
-    tn_pg_kick(store);
-    return rc;
+    tn_pg_mark(store, (struct tn_pg_name *)name, on);
+    if (on)
+        start_links(store, true);
+    return 0;
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void end_if_closed(struct tn_pg_store *store)
 {
-    struct tn_pg_store *store = handle->data;
-
-    if (--store->handles > 0)
-        return;
-    tn_pg_observe_done(store);
-    tn_pg_url_done(&store->url);
-    tn_store_gone(&store->base);
+    if (store->base.shut && store->polls == 0)
+        tn_store_end(&store->base);
 }
 
-/* Once the sockets' handles are gone, ours go, and the store with them. */
-static void shut(struct tn_pg_store *store)
+void tn_pg_poll_closed(struct tn_pg_store *store)
 {
-    tn_req_finish_all(&store->faulty);
+    store->polls--;
+    end_if_closed(store);
+}
+
+/* The store ends when the sockets' handles are gone. */
+static void shut(struct tn_store *base)
+{
+    struct tn_pg_store *store = (struct tn_pg_store *)base;
+
+    (void)uv_timer_stop(&store->timer);
     fail_sent(store, TENURE_E_CLOSED, "the store is closed");
     fail_waiting(store, TN_NEVER, TENURE_E_CLOSED, "the store is closed");
     tn_pg_link_stop(&store->work);
     tn_pg_link_stop(&store->bell);
-    if (store->handles > 2 || store->closed)
-        return;
-    store->closed = true;
-    uv_close((uv_handle_t *)&store->timer, handle_closed);
-    uv_close((uv_handle_t *)&store->idle, handle_closed);
+    end_if_closed(store);
 }
 
-static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
+static void free_store(struct tn_store *base)
 {
     struct tn_pg_store *store = (struct tn_pg_store *)base;
 
-    tn_store_close(base, closed, arg);
-    (void)uv_timer_stop(&store->timer);
-    tn_pg_kick(store);
+    tn_pg_observe_done(store);
+    tn_pg_url_done(&store->url);
 }
 
 static void init_link(struct tn_pg_store *store, struct tn_pg_link *link,
@@ -779,17 +639,11 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     if (store == NULL)
         return TENURE_E_NOMEM;
     int rc = tn_pg_url_parse(how->url, &store->url, reterr);
-    if (rc < 0) {
-        if (rc != TENURE_E_INVALID)
-            tn_text_add(reterr, tenure_strerror(rc));
-        tn_pg_url_done(&store->url);
-        free(store);
-        return rc;
-    }
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc,
+                                rc != TENURE_E_INVALID ? tenure_strerror(rc) : NULL, reterr);
     (void)uv_timer_init(how->loop, &store->timer);
-    (void)uv_idle_init(how->loop, &store->idle);
-    store->timer.data = store->idle.data = store;
-    store->handles = 2;
+    tn_store_add_handle(&store->base, &store->timer);
     tn_prng_seed(&store->prng, store->base.seeds[0]);
     store->base.ops = store->url.relaxed ? &relaxed_ops : &tn_postgres_store_ops;
     store->stuck_at = TN_NEVER;
@@ -808,14 +662,17 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
     ret_facts->warning = store->warning != NULL ? store->warning : "";
 }
 
-#define OPS(scheme_, caps_, why_)                                                                 \
-    {                                                                                             \
-        .scheme = (scheme_),                                                                      \
-        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | (caps_),                    \
-        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit,       \
-        .watch = watch_name, .list = tn_pg_list_names, .close = close_store, .facts = tell_facts, \
-        .class_why = (why_), .read_clock = tn_pg_read_clock, .forget = tn_pg_forget,              \
-        .restored = "raise its counter: psql -c 'UPDATE tenure.state SET token = %'"              \
+#define OPS(scheme_, caps_, why_)                                                                \
+    {                                                                                            \
+        .scheme = (scheme_),                                                                     \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | TN_STORE_RAISES | (caps_), \
+        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit,      \
+        .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close,                 \
+        .facts = tell_facts, .class_why = (why_), .read_clock = tn_store_read_clock,             \
+        .forget = tn_store_forget, .name_size = sizeof(struct tn_pg_name),                       \
+        .session_size = sizeof(struct tn_pg_session), .turn = take_turn, .watched = watched,     \
+        .ask = tn_pg_ask, .shut = shut, .free = free_store,                                      \
+        .restored = "raise its counter: psql -c 'UPDATE tenure.state SET token = %'"             \
     }
 
 static const char strict_why[] = "each step is a transaction that was flushed when it is answered";

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "stores/postgres/private.h"
 
 void tn_pg_buf_add(struct tn_pg_buf *buf, const char *text, size_t len)
@@ -40,11 +41,11 @@ void tn_pg_buf_addf(struct tn_pg_buf *buf, const char *format, ...)
 
 void tn_pg_buf_hex(struct tn_pg_buf *buf, const void *bytes, size_t len)
 {
-    static const char digits[] = "0123456789abcdef";
     const uint8_t *at = bytes;
 
     for (size_t i = 0; i < len; i++) {
-        char two[2] = { digits[at[i] >> 4], digits[at[i] & 15] };
+        char two[2];
+        tn_hex(two, at + i, 1);
         tn_pg_buf_add(buf, two, sizeof two);
     }
 }

@@ -9,7 +9,9 @@
 --     {tenure}:due        when what ends by itself: s<session>, r<name of a revoked lease>
 --     {tenure}:names      all names known, for listings; {tenure}:idle those that are free, by age
 --     {tenure}:l:<name>   a lease: token, term; session, revoked, sure while it is held; last, the
---                         token before; released, the token and term that were given back last
+--                         token before; released, the token and term that were given back last;
+--                         since, a token and when it was granted, for people;
+--                         highest, the highest token that was confirmed, and its term (Redlock)
 --     {tenure}:held       of every lease that is held session, token, term and sure once more: who
 --                         deletes the lease itself revokes it
 --     {tenure}:q:<name>   who waits for it, <session><term>, by place
@@ -118,7 +120,7 @@ local function restore(lease)
     call('HSET', key('l', lease.name), 'token', lease.token, 'term', lease.term, 'session',
         lease.session)
     if lease.sure then
-        call('HSET', key('l', lease.name), 'sure', '1')
+        call('HSET', key('l', lease.name), 'sure', '1', 'highest', lease.token .. lease.term)
     end
     hold_off(lease)
     tell_revoked(lease)
@@ -205,7 +207,7 @@ local function give(lease, session, term)
         return false
     end
     call('HSET', key('l', lease.name), 'token', token, 'term', term, 'session', session, 'last',
-        lease.token)
+        lease.token, 'since', token .. string.format('%.0f', now))
     call('SADD', key('h', session), lease.name)
     call('ZREM', base .. ':idle', lease.name)
     lease.last, lease.token, lease.term, lease.session = lease.token, token, term, session
@@ -443,17 +445,31 @@ function steps.revoke(name, token)
     return answer('ok', lease)
 end
 
+local function raise_token(token)
+    if is_more(token, call('GET', base .. ':token') or ZEROS) then
+        call('SET', base .. ':token', token)
+    end
+end
+
+-- name, token. No grant from now on at or below it, of any name.
+function steps.raise(name, token)
+    raise_token(token)
+    return answer('ok', settled(name))
+end
+
 -- session, term, name, token. For Redlock: the votes of a majority are in, and this is the token of
 -- all. It counts here if the vote still stands.
 function steps.confirm(session, term, name, token)
     local lease = settled(name)
-    if lease.session ~= session or lease.term ~= term or lease.revoked then
+    local highest = call('HGET', key('l', name), 'highest') or ZEROS
+    -- P2: no token that is not above the highest, unless it is of the same term.
+    if lease.session ~= session or lease.term ~= term or lease.revoked or
+        highest ~= token .. term and not is_more(token, highest:sub(1, 20)) then
         return answer('stale', lease)
     end
-    if is_more(token, call('GET', base .. ':token') or ZEROS) then
-        call('SET', base .. ':token', token)
-    end
-    call('HSET', key('l', name), 'token', token, 'sure', '1')
+    raise_token(token)
+    call('HSET', key('l', name), 'token', token, 'sure', '1', 'highest',
+        token .. term)
     if not lease.sure then
         count_sure(lease, 1)
     end
@@ -481,11 +497,18 @@ function steps.look(session)
     return said
 end
 
--- prefix. All names that begin with it, in order; but for keys that are somebody else's.
-function steps.list(prefix)
+-- When the term began. A version that does not keep it leaves that of an earlier token.
+local function began(lease)
+    local since = call('HGET', key('l', lease.name), 'since')
+    return since and since:sub(1, 20) == lease.token and since:sub(21) or '0'
+end
+
+-- prefix, 1: only this name. All names that begin with it, in order; but for keys that are somebody
+-- else's.
+function steps.list(prefix, exact)
     local said = { 'ok', '' }
     for _, name in ipairs(call('ZRANGEBYLEX', base .. ':names', '[' .. prefix,
-        '[' .. prefix .. '\255')) do
+        '[' .. prefix .. (exact == '1' and '' or '\255'))) do
         local ours, lease = pcall(load_lease, name)
         if ours and lease.token ~= ZEROS then
             said[#said + 1] = name
@@ -493,6 +516,8 @@ function steps.list(prefix)
                 said[#said + 1] = part
             end
             said[#said + 1] = lease.revoked and '1' or '0'
+            said[#said + 1] = lease.session and began(lease) or '0'
+            said[#said + 1] = tostring(call('ZCARD', key('q', name)))
         end
     end
     return said

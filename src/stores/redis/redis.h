@@ -3,7 +3,9 @@
  *   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]      in clear
  *   rediss://...                                          with TLS; the host's name is checked
  *   redis+unix:PATH                                       a Unix socket, database 0
- *   redis://HOST,HOST,HOST/DATABASE?sentinel=MASTER       found through Redis Sentinel
+ *   redis+sentinel://HOST,HOST,HOST/MASTER[/DATABASE]     found through Redis Sentinel; with TLS
+ *                                                         rediss+sentinel://
+ *   redis://HOST,HOST,HOST/DATABASE?sentinel=MASTER       the same
  *
  * The class of all of them is advisory: Redis acknowledges before it has written or replicated, so
  * a crash or a failover can undo a grant. Put a fence in front of what must not be written twice.
@@ -16,5 +18,7 @@
 extern const struct tn_store_ops tn_redis_store_ops;
 extern const struct tn_store_ops tn_rediss_store_ops;
 extern const struct tn_store_ops tn_redis_unix_store_ops;
+extern const struct tn_store_ops tn_redis_sentinel_store_ops;
+extern const struct tn_store_ops tn_rediss_sentinel_store_ops;
 
 #endif

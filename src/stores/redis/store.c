@@ -65,34 +65,34 @@ void tn_rd_record(const struct tn_resp_word parts[7], struct tn_store_record *re
 static void call_done(struct tn_resp_call *base);
 
 /* The words of a call, and where those lie that are made for it. */
-struct line {
+struct redis_words {
     struct tn_resp_word words[WORDS_MAX];
     uint32_t count;
     char session[TN_RD_HEX + 1], term[TN_RD_HEX + 1];
     char number[TN_TOKEN_TEXT], ttl[24];
 };
 
-static void add_bytes(struct line *line, const char *bytes, uint32_t len)
+static void add_bytes(struct redis_words *line, const char *bytes, uint32_t len)
 {
     TN_ASSERT(line->count < WORDS_MAX);
     line->words[line->count++] = (struct tn_resp_word) { len > 0 ? bytes : "", len };
 }
 
-static void add(struct line *line, const char *text)
+static void add(struct redis_words *line, const char *text)
 {
     add_bytes(line, text, (uint32_t)strlen(text));
 }
 
 /* @vote: as of Redlock, whose questions have words of their own; -1: of a plain request. */
-static void add_op(struct line *line, struct tn_store_req *req, int vote)
+static void add_op(struct redis_words *line, struct tn_store_req *req, int vote)
 {
     const struct tn_op *op = &req->op;
     static const char *const steps[] = {
         [TN_OP_OPEN] = "open",       [TN_OP_RENEW] = "renew",     [TN_OP_CLOSE] = "close",
         [TN_OP_ACQUIRE] = "acquire", [TN_OP_RELEASE] = "release", [TN_OP_READ] = "read",
-        [TN_OP_REVOKE] = "revoke",
+        [TN_OP_REVOKE] = "revoke",   [TN_OP_RAISE] = "raise",
     };
-    bool proves = op->kind != TN_OP_READ && op->kind != TN_OP_REVOKE;
+    bool proves = op->kind < TN_OP_READ;
     bool named = tn_op_is_named(op);
 
     line->words[4] = tn_resp_word_of(vote == TN_VOTES_CONFIRM ? "confirm" : steps[op->kind]);
@@ -145,7 +145,7 @@ static void send_call(struct tn_rd_call *call)
 {
     static const char *const steps[] = { "", "list", "look", "read", "tick", "forget" };
     struct tn_rd_store *store = call->store;
-    struct line line = { .count = 0 };
+    struct redis_words line = { .count = 0 };
 
     if (call->job == TN_RD_CLOCK) {
         add(&line, "TIME");
@@ -167,6 +167,8 @@ static void send_call(struct tn_rd_call *call)
         add(&line, line.session);
     } else if (call->job != TN_RD_TICK && call->job != TN_RD_CLOCK) {
         add(&line, call->query != NULL ? call->query->prefix : call->name);
+        if (call->query != NULL && call->query->exact)
+            add(&line, "1");
     }
     if (tn_resp_link_send(&store->conn.link, &call->base, line.words, line.count) < 0)
         refuse_call(call);
@@ -291,8 +293,8 @@ static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
 {
     struct tn_store_lease *lease;
 
-    /* The name, seven parts, and whether it is revoked. */
-    while (reply->left >= 9 && (lease = tn_query_add_lease(call->query)) != NULL) {
+    /* The name, seven parts, whether it is revoked, since when, and how many wait. */
+    while (reply->left >= 11 && (lease = tn_query_add_lease(call->query)) != NULL) {
         struct tn_resp_word name = tn_rd_next(reply);
         struct tn_resp_word parts[7];
         for (int part = 0; part < 7; part++)
@@ -300,6 +302,9 @@ static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
         (void)snprintf(lease->name, sizeof lease->name, "%.*s", (int)name.len, name.bytes);
         tn_rd_record(parts, &lease->record);
         lease->record.revoked = tn_rd_is(tn_rd_next(reply), "1") && lease->record.held;
+        lease->since = (int64_t)tn_rd_number(tn_rd_next(reply));
+        lease->waiting = (uint32_t)tn_rd_number(tn_rd_next(reply));
+        lease->counted = true;
     }
     tn_query_done(call->query, 0, NULL);
     free(call);
@@ -517,11 +522,12 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 #define OPS(scheme_)                                                                               \
     {                                                                                              \
-        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,         \
+        .scheme = (scheme_),                                                                       \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY | TN_STORE_RAISES,            \
         .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,          \
-        .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close, \
-        .facts = tell_facts, .class_why = WHY, .read_clock = tn_store_read_clock,                  \
-        .forget = tn_store_forget,                                                                 \
+        .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,   \
+        .close = tn_store_close, .facts = tell_facts, .class_why = WHY,                            \
+        .read_clock = tn_store_read_clock, .forget = tn_store_forget,                              \
         .restored = "raise its counter: redis-cli SET {tenure}:token #", .watched = tn_rd_watched, \
         .ask = ask, .shut = shut, .free = free_rest                                                \
     }
@@ -529,3 +535,5 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 const struct tn_store_ops tn_redis_store_ops = OPS("redis");
 const struct tn_store_ops tn_rediss_store_ops = OPS("rediss");
 const struct tn_store_ops tn_redis_unix_store_ops = OPS("redis+unix");
+const struct tn_store_ops tn_redis_sentinel_store_ops = OPS("redis+sentinel");
+const struct tn_store_ops tn_rediss_sentinel_store_ops = OPS("rediss+sentinel");

@@ -41,6 +41,25 @@ static int check_count(const struct tn_rd_url *url, struct tn_text *reterr)
     return 0;
 }
 
+/* redis+sentinel://HOST,.../MASTER[/DATABASE]: the master's name is the first part of the path. */
+static int take_master(struct tn_rd_url *url, struct tn_text *reterr)
+{
+    size_t len = strcspn(url->net.path, "/");
+    const char *rest = url->net.path[len] == '/' ? url->net.path + len + 1 : "";
+
+    if (url->sentinel[0] != '\0')
+        return refuse(url->scheme, "the master's name goes behind the slash; leave sentinel= out",
+                      reterr);
+    if (len == 0 || len >= sizeof url->sentinel)
+        return refuse(url->scheme,
+                      "behind the slash goes the master's name, at most 63 bytes; write "
+                      "redis+sentinel://HOST,HOST,HOST/MASTER[/DATABASE]",
+                      reterr);
+    memcpy(url->sentinel, url->net.path, len);
+    memmove(url->net.path, rest, strlen(rest) + 1);
+    return 0;
+}
+
 static bool is_database(const char *text)
 {
     size_t len = strlen(text);
@@ -81,14 +100,17 @@ int tn_rd_url_parse(const char *scheme, const char *rest, struct tn_rd_url *ret_
         { "sentinel_password", url.sentinel_password, sizeof url.sentinel_password },
         { "prefix", prefix, sizeof prefix },
     };
-    bool lock = strncmp(scheme, "redlock", 7) == 0;
+    bool lock = strncmp(scheme, "redlock", 7) == 0, sentinels = strstr(scheme, "+sentinel") != NULL;
     const struct tn_net_form form = {
         .scheme = scheme,
-        .usage = lock ? "redlock://HOST,HOST,HOST[/DATABASE]"
-                      : "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]",
-        .port = strstr(rest, "sentinel=") != NULL ? "26379" : "6379",
-        .tls = lock ? "redlocks" : "rediss",
-        .with_tls = strcmp(scheme, "rediss") == 0 || strcmp(scheme, "redlocks") == 0,
+        .usage = lock        ? "redlock://HOST,HOST,HOST[/DATABASE]"
+                 : sentinels ? "redis+sentinel://[USER:PASSWORD@]HOST,HOST,HOST/MASTER[/DATABASE]"
+                             : "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]",
+        .port = sentinels || strstr(rest, "sentinel=") != NULL ? "26379" : "6379",
+        .tls = lock        ? "redlocks"
+               : sentinels ? "rediss+sentinel"
+                           : "rediss",
+        .with_tls = strncmp(scheme, "rediss", 6) == 0 || strcmp(scheme, "redlocks") == 0,
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };
@@ -96,6 +118,10 @@ int tn_rd_url_parse(const char *scheme, const char *rest, struct tn_rd_url *ret_
     url.tls = form.with_tls;
     int rc = strcmp(scheme, "redis+unix") == 0 ? parse_unix(rest, &url, reterr)
                                                : tn_net_url_parse(&url.net, &form, rest, reterr);
+    if (rc < 0)
+        return rc;
+    if (sentinels)
+        rc = take_master(&url, reterr);
     if (rc < 0)
         return rc;
     if (!is_database(url.net.path))

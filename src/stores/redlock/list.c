@@ -5,12 +5,9 @@
 
 #include "stores/redlock/private.h"
 
-struct listing {
+struct redlock_list {
     struct tn_rl_store *store;
-    tn_store_listed *done;
-    void *arg;
-    struct tn_store_lease *leases; /* Of all nodes. */
-    size_t count;
+    struct tn_store_query *query; /* With what all servers listed. */
     unsigned left, good;
     int status;
     char error[TN_ERROR_TEXT];
@@ -40,6 +37,7 @@ static void merge(const struct tn_rl_store *store, const struct tn_store_lease *
     struct tn_store_lease lease = leases[0];
     uint64_t tokens[TN_ENDPOINTS_MAX];
     size_t run = 0;
+    bool revoked = false; /* A revocation need not have reached every server. */
 
     for (size_t i = 0; i < count; i++)
         tokens[i] = leases[i].record.token;
@@ -50,51 +48,47 @@ static void merge(const struct tn_rl_store *store, const struct tn_store_lease *
         bool same = i > 0 && tn_secret_equal(&record->term, &leases[i - 1].record.term) &&
                     record->token == leases[i - 1].record.token;
         run = record->held ? (same ? run + 1 : 1) : 0;
-        if (run >= store->votes.majority)
+        revoked = record->revoked || (same && revoked);
+        if (run >= store->votes.majority) {
             lease.record = *record;
+            lease.record.revoked = revoked;
+        }
     }
     *ret_lease = lease;
 }
 
-static void finish_list(struct listing *list)
+static void finish_list(struct redlock_list *list)
 {
-    struct tn_store_lease *leases = list->leases;
-    size_t found = 0;
+    struct tn_store_query *query = list->query;
+    struct tn_store_lease *leases = query->leases;
+    size_t count = query->count;
 
-    if (list->good < list->store->votes.majority || list->status == TENURE_E_NOMEM) {
-        list->done(list->arg, list->status, NULL, 0, list->error);
-        free(leases);
-        free(list);
-        return;
+    query->count = 0;
+    if (list->good >= list->store->votes.majority && count > 0) {
+        qsort(leases, count, sizeof *leases, compare_leases);
+        for (size_t at = 0, next; at < count; at = next) {
+            for (next = at + 1; next < count && strcmp(leases[next].name, leases[at].name) == 0;)
+                next++;
+            merge(list->store, leases + at, next - at, &leases[query->count++]);
+        }
     }
-    qsort(leases, list->count, sizeof *leases, compare_leases);
-    for (size_t at = 0, next; at < list->count; at = next) {
-        for (next = at + 1; next < list->count && strcmp(leases[next].name, leases[at].name) == 0;)
-            next++;
-        merge(list->store, leases + at, next - at, &leases[found++]);
-    }
-    list->done(list->arg, 0, leases, found, NULL);
+    tn_query_done(query, list->good >= list->store->votes.majority ? 0 : list->status, list->error);
     free(list);
 }
 
 static void node_listed(void *arg, int status, struct tn_store_lease *leases, size_t count,
                         const char *error)
 {
-    struct listing *list = arg;
+    struct redlock_list *list = arg;
 
-    if (status == 0) {
-        struct tn_store_lease *all =
-            realloc(list->leases, (list->count + count + 1) * sizeof *leases);
-        list->good++;
-        if (all != NULL) {
-            memcpy(all + list->count, leases, count * sizeof *leases);
-            list->leases = all;
-            list->count += count;
-        } else {
-            list->status = TENURE_E_NOMEM;
-        }
-        free(leases);
-    } else if (list->status == 0) {
+    list->good += status == 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
+        struct tn_store_lease *lease = tn_query_add_lease(list->query);
+        if (lease != NULL)
+            *lease = leases[i];
+    }
+    free(leases);
+    if (status != 0 && list->status == 0) {
         list->status = list->store->base.closing ? TENURE_E_CLOSED : status;
         (void)snprintf(list->error, sizeof list->error, "%s", error != NULL ? error : "");
     }
@@ -102,16 +96,16 @@ static void node_listed(void *arg, int status, struct tn_store_lease *leases, si
         finish_list(list);
 }
 
-void tn_rl_list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg)
+void tn_rl_ask(struct tn_store *base, struct tn_store_query *query)
 {
     struct tn_rl_store *store = (struct tn_rl_store *)base;
-    struct listing *list = calloc(1, sizeof *list);
+    struct redlock_list *list = calloc(1, sizeof *list);
 
     if (list == NULL) {
-        done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
+        tn_query_refuse(base, query, TENURE_E_NOMEM, "out of memory");
         return;
     }
-    *list = (struct listing) { .store = store, .done = done, .arg = arg, .left = store->count };
+    *list = (struct redlock_list) { .store = store, .query = query, .left = store->count };
     for (unsigned i = 0; i < store->count; i++)
-        store->nodes[i].redis->ops->list(store->nodes[i].redis, prefix, node_listed, list);
+        store->nodes[i].redis->ops->list(store->nodes[i].redis, query->prefix, node_listed, list);
 }

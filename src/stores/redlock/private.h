@@ -21,6 +21,7 @@ struct tn_rl_node {
     unsigned number;
 };
 
+/* In the recipe's list, not in the frame's: one that is over there makes room for the next. */
 struct tn_rl_session {
     struct tn_votes_session base; /* First. */
     struct tn_secret secret;
@@ -28,11 +29,30 @@ struct tn_rl_session {
     char label[TN_LABEL_MAX + 1];
 };
 
+enum tn_rl_reading {
+    TN_RL_AT_REST,
+    TN_RL_DUE, /* To be read, when fewer reads are under way. */
+    TN_RL_READING,
+    TN_RL_READING_OLD, /* It has changed since: once more after that. */
+};
+
+struct tn_rl_claim;
+
+struct tn_rl_name {
+    struct tn_store_name base;
+    struct tn_rl_store *store;
+    struct tn_rl_claim *claims;
+    /* Of one that is watched; the read is a use of it, from when it is due until it has ended. */
+    struct tn_store_req read;
+    struct tn_rl_name *due_next;
+    enum tn_rl_reading reading;
+};
+
 struct tn_rl_claim {
     struct tn_votes_claim base; /* First. */
-    struct tn_rl_claim *next;   /* In its bucket. */
+    struct tn_rl_claim *next;   /* Of its name. */
+    struct tn_rl_name *name;
     struct tn_secret term;
-    char name[TN_NAME_MAX + 1];
 };
 
 struct tn_rl_round;
@@ -52,24 +72,6 @@ struct tn_rl_round {
     struct tn_rl_vote votes[]; /* By server. */
 };
 
-enum tn_rl_reading {
-    TN_RL_AT_REST,
-    TN_RL_DUE, /* To be read, when fewer reads are under way. */
-    TN_RL_READING,
-    TN_RL_READING_OLD, /* It has changed since: once more after that. */
-};
-
-struct tn_rl_watch {
-    struct tn_store_req req; /* First: the read. */
-    struct tn_rl_store *store;
-    struct tn_rl_watch *next, *due_next;
-    unsigned count;
-    enum tn_rl_reading reading;
-    bool told;
-    struct tn_store_record record; /* What was told last. */
-    char name[TN_NAME_MAX + 1];
-};
-
 struct tn_rl_store {
     struct tn_store base;
     struct tn_votes votes;
@@ -77,27 +79,15 @@ struct tn_rl_store {
     struct tn_rl_node nodes[TN_ENDPOINTS_MAX];
     unsigned count;
     uv_timer_t timer;
-    uv_idle_t idle;
-    unsigned handles, open_nodes; /* That are not closed yet. */
-    bool shut;
-    struct tn_req_list answered;
-    struct tn_rl_claim *claims[TN_RD_BUCKETS];
-    struct tn_rl_watch *watches[TN_RD_BUCKETS];
-    struct tn_rl_watch *due, **due_end;
+    unsigned open_nodes; /* That are not closed yet. */
+    struct tn_rl_name *due, **due_end;
     unsigned reads;
 };
 
-/* --- store.c --- */
-/* done() in the loop's next turn, with @status. */
-void tn_rl_finish(struct tn_rl_store *store, struct tn_store_req *req, int status, const char *why);
-
 /* --- votes.c --- */
 void tn_rl_votes_init(struct tn_rl_store *store);
-/* A request that was checked. */
-void tn_rl_submit(struct tn_rl_store *store, struct tn_store_req *req);
+void tn_rl_submit(struct tn_store *base, struct tn_store_req *req);
 tenure_ns tn_rl_now(const struct tn_rl_store *store);
-/* When the recipe wants to be woken may have changed. */
-void tn_rl_arm(struct tn_rl_store *store);
 /* News of a server. */
 void tn_rl_hear_vote(struct tn_rl_store *store, unsigned server, const char *name,
                      const struct tn_secret *term_hash, uint64_t token);
@@ -105,14 +95,13 @@ void tn_rl_hear_revoked(struct tn_rl_store *store, const char *name);
 void tn_rl_votes_done(struct tn_rl_store *store);
 
 /* --- watches.c --- */
-int tn_rl_watch(struct tn_store *base, const char *name, bool on);
+int tn_rl_watched(struct tn_store *base, struct tn_store_name *name, bool on);
 bool tn_rl_is_watch(const struct tn_store_req *req);
-/* A server has told of a change; NULL: something has changed. */
-void tn_rl_watch_hear(struct tn_rl_store *store, const char *name,
-                      const struct tn_store_record *record);
-void tn_rl_watches_done(struct tn_rl_store *store);
+/* A server has told of a change; @record NULL: something has changed. */
+void tn_rl_hear_change(struct tn_rl_store *store, const char *name,
+                       const struct tn_store_record *record);
 
 /* --- list.c --- */
-void tn_rl_list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg);
+void tn_rl_ask(struct tn_store *base, struct tn_store_query *query);
 
 #endif

@@ -1,7 +1,5 @@
 /* store.c - the store redlock: its life, requests in, news of the servers; private.h has the idea.
  */
-#include <stdlib.h>
-
 #include "core/plan.h"
 #include "stores/redis/redis.h"
 #include "stores/redlock/private.h"
@@ -26,7 +24,7 @@ static void node_changed(void *arg, const char *name, const struct tn_store_reco
     struct tn_rl_node *node = arg;
 
     if (!node->store->base.closing)
-        tn_rl_watch_hear(node->store, name, record);
+        tn_rl_hear_change(node->store, name, record);
 }
 
 static void node_revoked(void *arg, const char *name, uint64_t token)
@@ -40,93 +38,44 @@ static void node_revoked(void *arg, const char *name, uint64_t token)
 
 /* --- Its life ------------------------------------------------------------------------------- */
 
-static void submit(struct tn_store *base, struct tn_store_req *req)
-{
-    struct tn_rl_store *store = (struct tn_rl_store *)base;
-    const char *fault = tn_op_fault(&req->op);
-
-    tn_req_init(req);
-    if (fault == NULL && req->op.kind > TN_OP_REVOKE)
-        fault = "redlock: no such operation";
-    if (fault != NULL) {
-        tn_rl_finish(store, req, TENURE_E_INVALID, fault);
-        return;
-    }
-    if (store->base.closing) {
-        tn_rl_finish(store, req, TENURE_E_CLOSED, "the store is closed");
-        return;
-    }
-    tn_rl_submit(store, req);
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct tn_rl_store *store = handle->data;
-
-    if (--store->handles > 0)
-        return;
-    tn_rl_votes_done(store);
-    tn_rl_watches_done(store);
-    tn_store_gone(&store->base);
-}
-
 static void node_closed(void *arg)
 {
     struct tn_rl_store *store = arg;
 
-    if (--store->open_nodes > 0)
-        return;
-    tn_req_finish_all(&store->answered);
-    uv_close((uv_handle_t *)&store->timer, handle_closed);
-    uv_close((uv_handle_t *)&store->idle, handle_closed);
+    if (--store->open_nodes == 0)
+        tn_store_end(&store->base);
 }
 
 static void hear_timer(uv_timer_t *timer)
 {
     struct tn_rl_store *store = timer->data;
 
-    if (store->base.closing)
-        return;
-    tn_votes_tick(&store->votes, tn_rl_now(store));
-    tn_rl_arm(store);
+    if (!store->base.closing)
+        tn_votes_tick(&store->votes, tn_rl_now(store));
+    tn_store_kick(&store->base);
 }
 
-/* Once for all that the turn brought: it looks at every claim. */
-static void run_idle(uv_idle_t *idle)
+/* Once for all that came in a turn of the loop: it looks at every claim. */
+static void take_turn(struct tn_store *base)
 {
-    struct tn_rl_store *store = idle->data;
+    struct tn_rl_store *store = (struct tn_rl_store *)base;
 
-    (void)uv_idle_stop(idle);
-    tn_req_finish_all(&store->answered);
-    if (!store->base.closing)
-        tn_store_wake_at(&store->base, &store->timer, hear_timer, tn_votes_wake_at(&store->votes));
-    if (!store->base.closing || store->shut)
-        return;
-    store->shut = true;
+    tn_store_wake_at(base, &store->timer, hear_timer, tn_votes_wake_at(&store->votes));
+}
+
+static void shut(struct tn_store *base)
+{
+    struct tn_rl_store *store = (struct tn_rl_store *)base;
+
+    tn_votes_close(&store->votes);
+    (void)uv_timer_stop(&store->timer);
     for (unsigned i = 0; i < store->count; i++)
         store->nodes[i].redis->ops->close(store->nodes[i].redis, node_closed, store);
 }
 
-void tn_rl_finish(struct tn_rl_store *store, struct tn_store_req *req, int status, const char *why)
+static void free_store(struct tn_store *base)
 {
-    tn_req_fail(req, status, why);
-    tn_req_add(&store->answered, req);
-    (void)uv_idle_start(&store->idle, run_idle);
-}
-
-void tn_rl_arm(struct tn_rl_store *store)
-{
-    (void)uv_idle_start(&store->idle, run_idle);
-}
-
-static void close_store(struct tn_store *base, void (*closed)(void *arg), void *arg)
-{
-    struct tn_rl_store *store = (struct tn_rl_store *)base;
-
-    tn_store_close(base, closed, arg);
-    tn_votes_close(&store->votes);
-    (void)uv_timer_stop(&store->timer);
-    (void)uv_idle_start(&store->idle, run_idle);
+    tn_rl_votes_done((struct tn_rl_store *)base);
 }
 
 static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_facts)
@@ -180,25 +129,24 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     int rc = tn_rd_url_parse(ops->scheme, how->rest, &store->url, reterr);
     if (rc == 0)
         rc = open_nodes(store, reterr);
-    if (rc < 0) {
-        free(store);
-        return rc;
-    }
+    if (rc < 0)
+        return tn_store_discard(&store->base, rc, NULL, reterr);
     tn_rl_votes_init(store);
     store->open_nodes = store->count;
     (void)uv_timer_init(how->loop, &store->timer);
-    (void)uv_idle_init(how->loop, &store->idle);
-    store->timer.data = store->idle.data = store;
-    store->handles = 2;
+    tn_store_add_handle(&store->base, &store->timer);
     *ret_store = &store->base;
     return 0;
 }
 
 #define OPS(scheme_)                                                                             \
     {                                                                                            \
-        .scheme = (scheme_), .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY,       \
+        .scheme = (scheme_),                                                                     \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY | TN_STORE_UNORDERED,       \
         .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,        \
-        .submit = submit, .watch = tn_rl_watch, .list = tn_rl_list, .close = close_store,        \
+        .submit = tn_rl_submit, .watch = tn_store_watch, .list = tn_store_list,                  \
+        .close = tn_store_close, .name_size = sizeof(struct tn_rl_name), .turn = take_turn,      \
+        .watched = tn_rl_watched, .ask = tn_rl_ask, .shut = shut, .free = free_store,            \
         .facts = tell_facts,                                                                     \
         .class_why = "a server that restarts without its data votes twice, and all trust their " \
                      "wall clocks",                                                              \

@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
-#include "base/sha256.h"
 #include "stores/redlock/private.h"
 
 tenure_ns tn_rl_now(const struct tn_rl_store *store)
@@ -64,8 +63,8 @@ static void fill_op(struct tn_rl_round *round)
         *op = job->op;
     else
         *op = (struct tn_op) { .term = claim->term,
-                               .name = claim->name,
-                               .name_len = (uint32_t)strlen(claim->name) };
+                               .name = claim->name->base.text,
+                               .name_len = (uint32_t)strlen(claim->name->base.text) };
     if (session != NULL)
         op->session = session->secret;
     if (session != NULL && session->base.ttl != 0) {
@@ -118,7 +117,7 @@ static void vote_done(struct tn_store_req *req)
     };
 
     tn_votes_heard(&round->base, tn_rl_now(store), (unsigned)(vote - round->votes), &reply);
-    tn_rl_arm(store);
+    tn_store_kick(&store->base);
 }
 
 static void send_vote(void *arg, struct tn_votes_round *base, unsigned server,
@@ -201,6 +200,21 @@ static struct tn_store_record record_of(const struct tn_votes_claim *claim)
     return record;
 }
 
+/* What @server has on record; revoked if any server says so of that term, since a revocation need
+ * not have reached them all. */
+static struct tn_store_record record_at(const struct tn_rl_store *store,
+                                        const struct tn_rl_round *round, int server)
+{
+    struct tn_store_record record = round->votes[server].req.base.record;
+
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct tn_store_record *other = &round->votes[i].req.base.record;
+        record.revoked |= other->revoked && other->token == record.token &&
+                          tn_secret_equal(&other->term, &record.term);
+    }
+    return record;
+}
+
 static void done(void *arg, void *job, const struct tn_votes_result *result)
 {
     struct tn_rl_store *store = arg;
@@ -214,7 +228,7 @@ static void done(void *arg, void *job, const struct tn_votes_result *result)
     if (code == 0 && result->record.stray && tn_rl_is_watch(req))
         code = TENURE_E_TIMEOUT;
     if (result->claim != NULL)
-        tn_rl_watch_hear(store, claim_of(result->claim)->name, NULL);
+        tn_rl_hear_change(store, claim_of(result->claim)->name->base.text, NULL);
 
     req->answer = result->answer;
     if (result->claim != NULL) {
@@ -222,77 +236,83 @@ static void done(void *arg, void *job, const struct tn_votes_result *result)
     } else if (tn_op_is_named(&req->op)) {
         req->record = (struct tn_store_record) { .token = result->record.token };
         if (!result->failed && server >= 0)
-            req->record = round->votes[server].req.base.record;
+            req->record = record_at(store, round, server);
     } else if (code == 0 && req->op.kind != TN_OP_CLOSE && result->answer == TN_ANSWER_OK) {
         req->ttl = round->votes[server].req.base.ttl;
         req->held = round->votes[server].req.sure;
     }
-    tn_rl_finish(store, req, code, why);
+    if (code == 0)
+        tn_req_answer(&store->base, req);
+    else
+        tn_req_refuse(&store->base, req, code, why);
 }
 
 static void granted(void *arg, struct tn_votes_claim *claim)
 {
-    const struct tn_store_open *how = &((struct tn_rl_store *)arg)->base.how;
+    struct tn_rl_store *store = arg;
+    const char *name = claim_of(claim)->name->base.text;
 
-    tn_rl_watch_hear(arg, claim_of(claim)->name, NULL);
-    how->host->granted(how->arg, claim_of(claim)->name, &claim->term, claim->token);
+    tn_rl_hear_change(store, name, NULL);
+    tn_store_granted(&store->base, name, &claim->term, claim->token);
 }
 
 static void revoked(void *arg, struct tn_votes_claim *claim)
 {
-    const struct tn_store_open *how = &((struct tn_rl_store *)arg)->base.how;
-
-    how->host->revoked(how->arg, claim_of(claim)->name, claim->token);
+    tn_store_revoked(arg, claim_of(claim)->name->base.text, claim->token);
 }
 
 /* --- Claims and sessions -------------------------------------------------------------------- */
 
-static struct tn_rl_claim **bucket_of(struct tn_rl_store *store, const char *name, size_t len)
-{
-    return &store->claims[name_number(store, name, len) % TN_RD_BUCKETS];
-}
-
 /* @session NULL: of any. */
-static struct tn_rl_claim *find_claim(struct tn_rl_store *store, const char *name, size_t len,
+static struct tn_rl_claim *find_claim(const struct tn_rl_store *store, const char *text, size_t len,
                                       const struct tn_rl_session *session,
                                       const struct tn_secret *term_hash)
 {
-    struct tn_rl_claim *claim = *bucket_of(store, name, len);
+    const struct tn_rl_name *name =
+        (const struct tn_rl_name *)tn_store_name_find(&store->base, text, len);
+    struct tn_rl_claim *claim = name != NULL ? name->claims : NULL;
 
-    while (claim != NULL && (strlen(claim->name) != len || memcmp(claim->name, name, len) != 0 ||
-                             !tn_secret_equal(&claim->base.term, term_hash) ||
+    while (claim != NULL && (!tn_secret_equal(&claim->base.term, term_hash) ||
                              (session != NULL && claim->base.session != &session->base)))
         claim = claim->next;
     return claim;
 }
 
 static struct tn_rl_claim *add_claim(struct tn_rl_store *store, struct tn_rl_session *session,
-                                     const struct tn_op *op)
+                                     const struct tn_store_req *req)
 {
-    struct tn_rl_claim **bucket = bucket_of(store, op->name, op->name_len);
-    struct tn_secret hash;
+    const struct tn_op *op = &req->op;
+    struct tn_rl_claim *claim = find_claim(store, op->name, op->name_len, session, &req->term_hash);
 
-    tn_secret_hash(&op->term, 't', &hash);
-    struct tn_rl_claim *claim = find_claim(store, op->name, op->name_len, session, &hash);
-    if (claim == NULL && (claim = calloc(1, sizeof *claim)) != NULL) {
-        claim->term = op->term;
-        memcpy(claim->name, op->name, op->name_len);
-        claim->next = *bucket;
-        *bucket = claim;
-        tn_votes_claim_add(&session->base, &claim->base, name_number(store, op->name, op->name_len),
-                           &hash);
+    if (claim != NULL)
+        return claim;
+    struct tn_rl_name *name =
+        (struct tn_rl_name *)tn_store_name_use(&store->base, op->name, op->name_len);
+    if (name == NULL)
+        return NULL;
+    claim = calloc(1, sizeof *claim);
+    if (claim == NULL) {
+        tn_store_name_drop(&store->base, &name->base);
+        return NULL;
     }
+    claim->term = op->term;
+    claim->name = name;
+    claim->next = name->claims;
+    name->claims = claim;
+    tn_votes_claim_add(&session->base, &claim->base, name_number(store, op->name, op->name_len),
+                       &req->term_hash);
     return claim;
 }
 
 static void forget(void *arg, struct tn_votes_claim *base)
 {
     struct tn_rl_claim *claim = claim_of(base);
-    struct tn_rl_claim **link = bucket_of(arg, claim->name, strlen(claim->name));
+    struct tn_rl_claim **link = &claim->name->claims;
 
     while (*link != claim)
         link = &(*link)->next;
     *link = claim->next;
+    tn_store_name_drop(arg, &claim->name->base);
     free(claim);
 }
 
@@ -332,8 +352,8 @@ static bool start(struct tn_rl_store *store, struct tn_store_req *req)
     const struct tn_op *op = &req->op;
     tenure_ns now = tn_rl_now(store);
     struct tn_rl_claim *claim;
-    struct tn_secret hash;
 
+    tn_req_hash(req);
     if (op->kind == TN_OP_READ)
         return tn_votes_read(&store->votes, now, req);
     if (op->kind == TN_OP_REVOKE)
@@ -348,22 +368,21 @@ static bool start(struct tn_rl_store *store, struct tn_store_req *req)
     case TN_OP_CLOSE:
         return tn_votes_end_session(&session->base, now, req);
     case TN_OP_ACQUIRE:
-        claim = add_claim(store, session, op);
+        claim = add_claim(store, session, req);
         return claim != NULL && tn_votes_acquire(&claim->base, now, op->wait, req);
     default:
         TN_ASSERT(op->kind == TN_OP_RELEASE);
-        tn_secret_hash(&op->term, 't', &hash);
-        claim = find_claim(store, op->name, op->name_len, session, &hash);
+        claim = find_claim(store, op->name, op->name_len, session, &req->term_hash);
         return tn_votes_release(&session->base, claim != NULL ? &claim->base : NULL, now, op->token,
                                 req);
     }
 }
 
-void tn_rl_submit(struct tn_rl_store *store, struct tn_store_req *req)
+void tn_rl_submit(struct tn_store *base, struct tn_store_req *req)
 {
-    if (!start(store, req))
-        tn_rl_finish(store, req, TENURE_E_NOMEM, "out of memory");
-    tn_rl_arm(store);
+    if (!start((struct tn_rl_store *)base, req))
+        tn_req_refuse(base, req, TENURE_E_NOMEM, "out of memory");
+    tn_store_kick(base);
 }
 
 void tn_rl_hear_vote(struct tn_rl_store *store, unsigned server, const char *name,
@@ -373,14 +392,16 @@ void tn_rl_hear_vote(struct tn_rl_store *store, unsigned server, const char *nam
 
     if (claim != NULL)
         tn_votes_hear_vote(&claim->base, tn_rl_now(store), server, token);
-    tn_rl_arm(store);
+    tn_store_kick(&store->base);
 }
 
-void tn_rl_hear_revoked(struct tn_rl_store *store, const char *name)
+void tn_rl_hear_revoked(struct tn_rl_store *store, const char *text)
 {
-    struct tn_rl_claim *claim = *bucket_of(store, name, strlen(name));
+    const struct tn_rl_name *name =
+        (const struct tn_rl_name *)tn_store_name_find(&store->base, text, strlen(text));
+    struct tn_rl_claim *claim = name != NULL ? name->claims : NULL;
 
-    while (claim != NULL && (claim->base.state != TN_VOTES_HELD || strcmp(claim->name, name) != 0))
+    while (claim != NULL && claim->base.state != TN_VOTES_HELD)
         claim = claim->next;
     if (claim != NULL)
         tn_votes_hear_revoked(&claim->base, tn_rl_now(store));
@@ -396,10 +417,11 @@ void tn_rl_votes_init(struct tn_rl_store *store)
 
 void tn_rl_votes_done(struct tn_rl_store *store)
 {
-    for (unsigned i = 0; i < TN_RD_BUCKETS; i++) {
-        while (store->claims[i] != NULL) {
-            struct tn_rl_claim *claim = store->claims[i];
-            store->claims[i] = claim->next;
+    for (struct tn_store_name *at = NULL; (at = tn_store_name_next(&store->base, at)) != NULL;) {
+        struct tn_rl_name *name = (struct tn_rl_name *)at;
+        while (name->claims != NULL) {
+            struct tn_rl_claim *claim = name->claims;
+            name->claims = claim->next;
             free(claim);
         }
     }

@@ -1,28 +1,8 @@
-/* inside.h - what a store on rows keeps, for store.c alone; rows.h has the picture. */
+/* inside.h - what the files of a store on rows share; rows.h has the picture. */
 #ifndef TN_STORES_ROWS_INSIDE_H
 #define TN_STORES_ROWS_INSIDE_H
 
 #include "stores/rows/rows.h"
-
-/* A name that somebody here wants something of. */
-struct tn_rows_watch {
-    struct tn_rows_watch *next;
-    struct tn_rows_name known;
-    struct rows_claim *poll; /* The read under way. */
-    unsigned watches;        /* How often it is watched; */
-    unsigned claims;         /* and by how many claims it is used. */
-    bool told;               /* What was told last: */
-    bool told_held;
-    uint64_t told_token;
-    tenure_ns poll_at;
-    bool fed;                     /* The engine's feed shows it as it is: */
-    struct tn_store_record shown; /* as this. */
-    uint64_t shown_beat;
-    uint64_t shown_in;            /* The round of the feed, counted from 1. */
-    struct tn_secret refused;     /* The last term that a read refused. */
-    char written[TN_ROW_VERSION]; /* The engine told of this version; empty: it has been seen to. */
-    char name[TN_NAME_MAX + 1];
-};
 
 struct rows_claim {
     struct tn_rows_claim claim; /* First: the recipe hands it back. */
@@ -30,22 +10,11 @@ struct rows_claim {
     struct tn_rows_watch *watch;
     struct tn_store_req *req;   /* What it works for; NULL: a poll, or the session's end. */
     struct tn_req_list waiting; /* Further requests for the same term. */
-    bool untold;                /* The end of its term is still to be told. */
-    bool given_back;            /* The session is closed, and this was released or could not be. */
-    bool denied;                /* Why the engine refused last; @error is what it said. */
-    char error[sizeof((struct tn_store_req *)0)->error];
-};
-
-struct tn_rows_session {
-    struct tn_rows rows; /* First. */
-    struct tn_rows_session *next;
-    struct tn_rows_store *store;
-    uint64_t seq;
-    struct tn_req_list renewals;
-    struct tn_store_req *close; /* The CLOSE that waits for the last release. */
-    bool kept;                  /* It was opened here: it stays until it is closed. */
-    char label[TN_LABEL_MAX + 1];
-    char error[TN_ERROR_TEXT]; /* What the engine said about the session. */
+    bool untold;                /* The end of its term is still to be told: it is in this list. */
+    struct rows_claim *next_end;
+    bool given_back; /* The session is closed, and this was released or could not be. */
+    bool denied;     /* Why the engine refused last; @error is what it said. */
+    char error[TN_ERROR_TEXT];
 };
 
 struct tn_rows_io {
@@ -58,32 +27,52 @@ struct tn_rows_io {
     struct tn_row row;
     char version[TN_ROW_VERSION];
     char label[TN_LABEL_MAX + 1];
-    char error[sizeof((struct tn_store_req *)0)->error];
+    char error[TN_ERROR_TEXT];
     char name[TN_NAME_MAX + 1];
 };
 
-struct tn_rows_news {
-    struct tn_rows_news *next;
-    struct tn_store_record record;
-    char name[TN_NAME_MAX + 1];
-};
+static inline struct rows_claim *tn_rows_claim_of(struct tn_rows_claim *claim)
+{
+    return (struct rows_claim *)(void *)claim;
+}
 
 /* --- store.c --- */
 tenure_ns tn_rows_now_of(const struct tn_rows_store *store);
-/* Have a turn of the loop soon. */
-void tn_rows_kick(struct tn_rows_store *store);
-/* The record as this process sees it: a holder that was silent for long enough holds nothing. */
-void tn_rows_judge_record(struct tn_rows_store *store, const struct tn_rows_watch *watch,
-                          struct tn_store_record *record);
-/* If it is news. */
-void tn_rows_tell_change(struct tn_rows_store *store, struct tn_rows_watch *watch,
-                         const struct tn_store_record *record);
-struct tn_rows_watch *tn_rows_find_name(struct tn_rows_store *store, const char *name, size_t len);
+/* One after the other: NULL begins, and NULL is the end. */
+struct tn_rows_session *tn_rows_next_session(const struct tn_rows_store *store,
+                                             const struct tn_rows_session *session);
+/* NULL: out of memory. @term NULL: a claim that only reads or revokes. */
+struct rows_claim *tn_rows_add_claim(struct tn_rows_session *session, struct tn_rows_watch *watch,
+                                     const struct tn_secret *term);
 
-/* --- feed.c --- */
+/* --- names.c --- */
+/* Found or made. NULL: out of memory. */
+struct tn_rows_watch *tn_rows_get_name(struct tn_rows_store *store, const char *name, size_t len);
+struct tn_rows_watch *tn_rows_next_name(const struct tn_rows_store *store,
+                                        const struct tn_rows_watch *watch);
+/* What was observed of a name is forgotten once nobody here has wanted it for a TTL. */
+void tn_rows_drop_names(struct tn_rows_store *store);
+/* The record as this process sees it: a holder that was silent for long enough holds nothing. */
+void tn_rows_judge_record(const struct tn_rows_store *store, const struct tn_rows_watch *watch,
+                          struct tn_store_record *record);
+/* Whether the row that @claim has seen is one of this process that nobody here holds. */
+bool tn_rows_is_stray(const struct tn_rows_store *store, const struct rows_claim *claim);
+/* A read that nobody asked for has ended. */
+void tn_rows_end_poll(struct tn_rows_store *store, struct rows_claim *claim, bool failed);
+void tn_rows_tick_names(struct tn_rows_store *store, tenure_ns now);
+tenure_ns tn_rows_wake_names_at(const struct tn_rows_store *store);
+void tn_rows_tell_news(struct tn_rows_store *store);
+
+/* --- engine.c --- */
+void tn_rows_recipe_get(void *arg, struct tn_rows_claim *claim, uint64_t request);
+void tn_rows_recipe_put(void *arg, struct tn_rows_claim *claim, uint64_t request,
+                        const struct tn_row *row);
 void tn_rows_recipe_session(void *arg, uint64_t number, enum tn_op_kind kind, const char *id);
-void tn_rows_pass_on_calls(struct tn_rows_store *store, tenure_ns now);
-/* Nobody waits for the calls of a session that is dropped. */
+/* What has ended, to the recipe. */
+void tn_rows_pass_on(struct tn_rows_store *store, tenure_ns now);
+/* Nobody waits for what was asked for a claim, or for a session, any more. */
+void tn_rows_forget_io(struct tn_rows_store *store, const struct rows_claim *claim);
 void tn_rows_forget_calls(struct tn_rows_store *store, const struct tn_rows_session *session);
+void tn_rows_start_lists(struct tn_rows_store *store);
 
 #endif

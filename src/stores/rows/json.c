@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/number.h"
 #include "base/time.h"
 
 enum { VALUES = 64, LAYOUT = 1 };
@@ -74,23 +73,14 @@ bool tn_json_copy(const struct tn_json_value *value, char *ret_text, size_t size
     return true;
 }
 
-static bool read_number(const struct tn_json_value *values, const char *name, uint64_t *ret_number)
+bool tn_json_secret(const struct tn_json_value *values, const struct tn_json_value *in,
+                    const char *key, struct tn_secret *ret_secret)
 {
-    char digits[24];
+    char digits[TN_SECRET_DIGITS + 1];
 
-    return tn_json_copy(tn_json_get(values, 0, name), digits, sizeof digits) &&
-           tn_u64_parse(digits, ret_number) == 0;
-}
-
-/* What is no secret is nobody's. */
-static void read_secret(const struct tn_json_value *values, const char *name,
-                        struct tn_secret *ret_secret)
-{
-    const struct tn_json_value *value = tn_json_get(values, 0, name);
-
-    if (value == NULL || value->type != TN_JSON_STRING || value->len != TN_SECRET_DIGITS ||
-        !tn_secret_parse(ret_secret, value->bytes))
-        memset(ret_secret, 0, sizeof *ret_secret);
+    memset(ret_secret, 0, sizeof *ret_secret);
+    return tn_json_text(values, in, key, digits, sizeof digits) &&
+           strlen(digits) == TN_SECRET_DIGITS && tn_secret_parse(ret_secret, digits);
 }
 
 static void read_label(const struct tn_json_value *values, struct tn_row *row, char *ret_label)
@@ -120,19 +110,19 @@ int tn_row_json_read(char *body, size_t len, struct tn_row *ret_row,
     uint64_t layout = 0, ms = 0;
 
     if (tn_json_read(body, len, values, VALUES) < 1 || values[0].type != TN_JSON_OBJECT ||
-        !read_number(values, "tenure", &layout) ||
+        !tn_json_u64(values, values, "tenure", &layout) ||
         !tn_json_copy(tn_json_get(values, 0, "owner"), row.owner, sizeof row.owner))
         return TENURE_E_DAMAGED;
     if (layout != LAYOUT)
         return TENURE_E_UNSUPPORTED;
     const struct tn_json_value *revoked = tn_json_get(values, 0, "revoked");
     row.revoked = revoked != NULL && revoked->type == TN_JSON_BOOL && revoked->bytes[0] == 't';
-    row.minted = !read_number(values, "token", &row.token);
-    (void)read_number(values, "floor", &row.floor);
-    if (read_number(values, "ttl_ms", &ms) && ms <= 86400000)
+    row.minted = !tn_json_u64(values, values, "token", &row.token);
+    (void)tn_json_u64(values, values, "floor", &row.floor);
+    if (tn_json_u64(values, values, "ttl_ms", &ms) && ms <= 86400000)
         row.ttl = TN_MS(ms);
-    read_secret(values, "session", &row.session);
-    read_secret(values, "term", &row.term);
+    (void)tn_json_secret(values, values, "session", &row.session);
+    (void)tn_json_secret(values, values, "term", &row.term);
     read_label(values, &row, ret_label);
     *ret_row = row;
     return 0;

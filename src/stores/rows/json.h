@@ -27,4 +27,8 @@ TENURE_MUST_USE int tn_row_json_read(char *body, size_t len, struct tn_row *ret_
  * is something else, or too long. */
 bool tn_json_copy(const struct tn_json_value *value, char *ret_text, size_t size);
 
+/* Member @key of the OBJECT @in. False: it is no secret, and nobody's: zero. */
+bool tn_json_secret(const struct tn_json_value *values, const struct tn_json_value *in,
+                    const char *key, struct tn_secret *ret_secret);
+
 #endif

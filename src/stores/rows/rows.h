@@ -11,7 +11,7 @@
  *                                                               tn_rows_io_*
  *
  * An engine's store begins with a struct tn_rows_store. Its open() calls tn_rows_open, its struct
- * tn_store_ops has the functions TN_ROWS_OPS names.
+ * tn_store_ops has the members TN_ROWS_OPS sets: the frame's functions, and hooks for it.
  *
  * Threads: the loop's. */
 #ifndef TN_STORES_ROWS_ROWS_H
@@ -39,6 +39,7 @@ struct tn_rows_call {
     uint64_t number;
     tenure_ns ttl, timeout;
     enum tn_rows_outcome outcome;
+    bool denied; /* Set before tn_rows_call_done: the engine does not let us. */
     char id[TN_ROW_OWNER];
     char label[TN_LABEL_MAX + 1];
     char error[TN_ERROR_TEXT];
@@ -65,34 +66,66 @@ struct tn_rows_engine {
     tenure_ns poll_every;
     /* Which names are watched has changed (tn_rows_watched). NULL: it does not matter. */
     void (*watch)(struct tn_rows_store *store);
+    /* Begin the change feed anew from the present state: it does not show what reads do. NULL: the
+     * engine has none. */
+    void (*refeed)(struct tn_rows_store *store);
+    /* Engines with sessions: how long a feed is trusted that says nothing (struct tn_rows). */
+    tenure_ns feed_trust;
 };
 
-struct tn_rows_session;
-struct tn_rows_watch;
+struct rows_claim; /* inside.h */
+
+/* What is kept of a session; for src/stores/rows alone, as is the next. */
+struct tn_rows_session {
+    struct tn_store_session base;
+    struct tn_rows rows;
+    struct tn_rows_store *store;
+    uint64_t seq;
+    struct tn_req_list renewals;
+    struct tn_store_req *close;   /* The CLOSE that waits for the last release. */
+    struct tn_store_req *adopted; /* The RENEW whose term was just adopted. */
+    bool denied;                  /* Why the engine refused last; @error is what it said. */
+    bool kept;                    /* It was opened here: it stays until it is closed. */
+    char label[TN_LABEL_MAX + 1];
+    char error[TN_ERROR_TEXT]; /* What the engine said about the session. */
+};
+
+/* And of a name that somebody here wants something of. */
+struct tn_rows_watch {
+    struct tn_store_name base;
+    struct tn_rows_name known;
+    struct rows_claim *poll; /* The read under way. */
+    tenure_ns poll_at;
+    bool kept;                       /* One of its uses is the store's, until drop_names. */
+    bool has_news;                   /* It is in the store's list of those, with this: */
+    struct tn_store_record news;     /* the record to be told. */
+    struct tn_rows_watch *next_news; /* In that list. */
+    uint64_t shown_in;               /* The round of the feed, counted from 1. */
+    char written[TN_ROW_VERSION];    /* The engine told of it; empty: it has been seen to. */
+    char label[TN_LABEL_MAX + 1];    /* Of the row that the feed showed last. */
+};
 
 struct tn_rows_store {
     struct tn_store base;
     const struct tn_rows_engine *engine;
-    struct tn_rows_session *sessions;
-    struct tn_rows_session *reader; /* For what needs no session: READ, REVOKE, polls. */
-    struct tn_rows_watch *names;
+    struct tn_rows_session *reader;       /* For what needs no session: READ, REVOKE, polls. */
     struct tn_rows_io *under_way, *ended; /* The latter wait for a turn of the loop. */
     struct tn_rows_call *calls, *calls_ended;
-    struct tn_req_list answers; /* So do these, and the news. */
-    struct tn_rows_news *news, **news_end;
+    struct rows_claim *ends;    /* So do these, whose end is to be told; */
+    struct tn_rows_watch *news; /* and these, of which there is news. */
     struct tn_store_query *lists;
     uint64_t feed_round; /* Calls of tn_rows_saw_all. */
     struct tn_prng prng;
-    uv_idle_t turn;
     uv_timer_t timer;
     unsigned active; /* Requests that the engine is asked for. */
-    unsigned open_handles;
-    bool shut;
+    bool shut;       /* The engine has ended its part. */
 };
 
 const char *tn_rows_io_name(const struct tn_rows_io *io);
 /* The label of the session that asks; empty: none does. */
 const char *tn_rows_io_label(const struct tn_rows_io *io);
+/* A poll of a name that had neither row nor token when it was read last. */
+bool tn_rows_io_only_looks(const struct tn_rows_io *io);
 /* A read: @version NULL: there is no row, and @row is NULL or has nothing but the floor that the
  * next one starts above. The row and its label are copied. */
 void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version);
@@ -121,13 +154,15 @@ void tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
                          const struct tn_row *row, const char *version);
 /* @name has @version now: it is read again if anybody here wants to know. */
 void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version);
-/* The engine's change feed shows @name as it is, or was a moment ago; @row NULL: it has no row. As
- * long as the feed goes on, nobody here asks for a name again and again that another holds: a
- * repeated acquire is answered by what was shown last, unless the holder is silent for too long. */
+/* The engine's change feed shows @name as it is, or was some time ago; @row NULL: it has no row,
+ * and @version is empty or that of its deletion. As long as the feed goes on, nobody here asks for
+ * a name again and again that another holds (core/rows_name.h). */
 void tn_rows_saw(struct tn_rows_store *store, const char *name, const struct tn_row *row,
                  const char *version);
 /* All rows have been shown: a watched name that was not shown since the last call has none. */
 void tn_rows_saw_all(struct tn_rows_store *store);
+/* Nothing has changed since what the feed showed last. */
+void tn_rows_feed_alive(struct tn_rows_store *store);
 /* The feed has ended: what it showed may be old, and the names that are watched are read. */
 void tn_rows_feed_lost(struct tn_rows_store *store);
 /* How many names are watched; @ret_name: one of them. */
@@ -138,12 +173,17 @@ void tn_rows_shut(struct tn_rows_store *store);
 void *tn_rows_open(size_t size, const struct tn_store_ops *ops, const struct tn_rows_engine *engine,
                    const struct tn_store_open *how, struct tn_text *reterr);
 
+/* The hooks of TN_ROWS_OPS. */
 void tn_rows_submit(struct tn_store *base, struct tn_store_req *req);
-int tn_rows_watch(struct tn_store *base, const char *name, bool on);
-void tn_rows_list(struct tn_store *base, const char *prefix, tn_store_listed *done, void *arg);
-void tn_rows_close(struct tn_store *base, void (*closed)(void *arg), void *arg);
+void tn_rows_turn(struct tn_store *base);
+int tn_rows_watch_name(struct tn_store *base, struct tn_store_name *name, bool on);
+void tn_rows_ask(struct tn_store *base, struct tn_store_query *query);
+void tn_rows_close(struct tn_store *base);
 
-#define TN_ROWS_OPS \
-    .submit = tn_rows_submit, .watch = tn_rows_watch, .list = tn_rows_list, .close = tn_rows_close
+#define TN_ROWS_OPS                                                           \
+    .submit = tn_rows_submit, .watch = tn_store_watch, .list = tn_store_list, \
+    .close = tn_store_close, .name_size = sizeof(struct tn_rows_watch),       \
+    .session_size = sizeof(struct tn_rows_session), .turn = tn_rows_turn,     \
+    .watched = tn_rows_watch_name, .ask = tn_rows_ask, .shut = tn_rows_close
 
 #endif

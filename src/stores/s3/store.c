@@ -580,7 +580,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 const struct tn_store_ops tn_s3_store_ops = {
     .scheme = "s3",
-    .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_BOUND,
+    .caps = TN_STORE_LINGERS | TN_STORE_PER_NAME | TN_STORE_NAMED,
     .ttl_min = TN_SEC(5), /* A write may take a few tenths of a second. */
     .ttl_max = TN_SEC(86400),
     .open = open_store,
@@ -590,6 +590,7 @@ const struct tn_store_ops tn_s3_store_ops = {
     .class_why = "a conditional PUT is one atomic, durable step in Amazon S3; other servers are as "
                  "strict as theirs is",
     .clock_why = "no clock of the server counts; observers use their own",
+    .poll_every = POLL_EVERY,
     .restored = "write {\"tenure\":1,\"next\":%} to the object PREFIX/" COUNTER
                 " and delete the name's object",
 };

@@ -302,6 +302,8 @@ static int fill(const char *path, struct tn_text *reterr)
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, tn_sqlite_schema_3, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, tn_sqlite_schema_history, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     int code = rc == SQLITE_OK ? 0 : tn_sql_error(path, rc, sqlite3_errmsg(db), reterr);
     (void)sqlite3_close(db);

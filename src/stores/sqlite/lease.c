@@ -19,13 +19,17 @@
 #include "base/sha256.h"
 #include "base/time.h"
 #include "core/plan.h"
+#include "runtime/terms.h"
 #include "stores/sqlite/private.h"
 
 /* Expired sessions that one operation clears away, besides the one it meets. */
 enum { REAP_MAX = 16 };
 
+/* Grants after which the history of all names is cut to its size. */
+enum { TRIM_EVERY = 64 };
+
 /* One step: the operation, with its secrets as they are stored. */
-struct step {
+struct sqlite_step {
     struct tn_sqlite *store;
     const struct tn_op *op;
     struct tn_secret session;
@@ -34,14 +38,13 @@ struct step {
     struct tn_sqlite_result *result;
 };
 
-struct session {
+struct sqlite_row_session {
     int64_t id; /* 0: there is none. */
     tenure_ns ttl;
     int64_t seq;
-    bool one_shot;
 };
 
-struct lease {
+struct sqlite_row_lease {
     bool exists;
     bool held;
     bool revoked; /* Set by settle: taken away, and not given back yet. */
@@ -81,9 +84,9 @@ static bool alive(struct tn_sqlite *store, int64_t session)
 
 /* --- Leases --------------------------------------------------------------------------------- */
 
-static struct lease find_lease(struct tn_sqlite *store, const char *name)
+static struct sqlite_row_lease find_lease(struct tn_sqlite *store, const char *name)
 {
-    struct lease lease = { 0 };
+    struct sqlite_row_lease lease = { 0 };
     const enum tn_sql sql = TN_SQL_LEASE_FIND;
 
     if (!tn_sql_step(store, sql, "t", name))
@@ -113,11 +116,54 @@ static int64_t last_token(struct tn_sqlite *store)
     return token;
 }
 
+/* --- History: for people, in the same transaction; nothing below reads it ------------------- */
+
+/* How a term ended. */
+struct sqlite_ending {
+    enum tn_term_end why;
+    int64_t at, heard; /* By the wall clock. */
+};
+
+static void record_begin(struct tn_sqlite *store, const char *name, int64_t token, int64_t session)
+{
+    (void)tn_sql_step(store, TN_SQL_HISTORY_BEGIN, "tiii", name, token, tn_wall_ms(), session);
+    (void)tn_sql_step(store, TN_SQL_HISTORY_TRIM, "ti", name, (int64_t)TN_SQLITE_TERMS - 1);
+    if (token % TRIM_EVERY == 0)
+        (void)tn_sql_step(store, TN_SQL_HISTORY_TRIM_ALL, "i", (int64_t)TN_SQLITE_TERMS_ALL);
+}
+
+static void record_end(struct tn_sqlite *store, const char *name,
+                       const struct sqlite_ending *ending)
+{
+    (void)tn_sql_step(store, TN_SQL_HISTORY_END, "tiiii", name, ending->at, ending->heard,
+                      (int64_t)ending->why, (int64_t)TN_TERM_REVOKED);
+}
+
+/* The session is over: silent for its TTL, which may have been noticed late, or closed. */
+static struct sqlite_ending ending_of(struct tn_sqlite *store, int64_t session)
+{
+    int64_t wall = tn_wall_ms();
+    struct sqlite_ending ending = { .why = TN_TERM_RELEASED, .at = wall, .heard = wall };
+
+    if (!tn_sql_step(store, TN_SQL_DEADLINE_FIND, "it", session, store->clock.domain) ||
+        tn_sql_is_null(store, TN_SQL_DEADLINE_FIND, 0))
+        return ending;
+    tenure_ns late = store->now - tn_sql_i64(store, TN_SQL_DEADLINE_FIND, 0);
+    if (late < 0)
+        return ending;
+    ending.why = TN_TERM_EXPIRED;
+    ending.at = wall - late / TN_MS(1);
+    ending.heard = ending.at - tn_sql_i64(store, TN_SQL_DEADLINE_FIND, 1) / TN_MS(1);
+    return ending;
+}
+
+/* --- Grants ---------------------------------------------------------------------------------- */
+
 /* P2: the one place where a token is made. False: there are no more. */
 static bool grant(struct tn_sqlite *store, const char *name, int64_t session,
                   const struct tn_secret *term)
 {
-    struct lease lease = find_lease(store, name);
+    struct sqlite_row_lease lease = find_lease(store, name);
     int64_t token = last_token(store);
 
     TN_ASSERT(!lease.held || store->failed != 0);
@@ -128,6 +174,7 @@ static bool grant(struct tn_sqlite *store, const char *name, int64_t session,
     token++;
     (void)tn_sql_step(store, TN_SQL_TOKEN_SET, "i", token);
     (void)tn_sql_step(store, TN_SQL_LEASE_GRANT, "tiis", name, token, session, term);
+    record_begin(store, name, token, session);
     tn_bell_note(store, tn_bell_name_slot(name));
     return true;
 }
@@ -161,8 +208,10 @@ static void grant_next(struct tn_sqlite *store, const char *name)
 }
 
 /* The term is over: by its release, or by whatever else. */
-static void vacate(struct tn_sqlite *store, const char *name, bool released)
+static void vacate(struct tn_sqlite *store, const char *name, bool released,
+                   const struct sqlite_ending *ending)
 {
+    record_end(store, name, ending);
     (void)tn_sql_step(store, released ? TN_SQL_LEASE_RELEASE : TN_SQL_LEASE_EXPIRE, "t", name);
     (void)tn_sql_step(store, TN_SQL_REVOKED_DROP, "t", name);
     tn_bell_note(store, tn_bell_name_slot(name));
@@ -171,6 +220,7 @@ static void vacate(struct tn_sqlite *store, const char *name, bool released)
 
 static void end_session(struct tn_sqlite *store, int64_t session)
 {
+    struct sqlite_ending ending = ending_of(store, session);
     char name[TN_NAME_MAX + 1];
 
     (void)tn_sql_step(store, TN_SQL_DEADLINES_DROP, "i", session);
@@ -178,7 +228,7 @@ static void end_session(struct tn_sqlite *store, int64_t session)
     (void)tn_sql_step(store, TN_SQL_SESSION_DROP, "i", session);
     while (tn_sql_step(store, TN_SQL_SESSION_LEASE, "i", session)) {
         (void)tn_sql_bytes(store, TN_SQL_SESSION_LEASE, 0, name, sizeof name);
-        vacate(store, name, false);
+        vacate(store, name, false, &ending);
     }
 }
 
@@ -188,7 +238,8 @@ static tenure_ns session_ttl(struct tn_sqlite *store, int64_t session)
     return tn_sql_i64(store, TN_SQL_DEADLINE_FIND, 1);
 }
 
-static void hold_off(struct tn_sqlite *store, const char *name, const struct lease *lease)
+static void hold_off(struct tn_sqlite *store, const char *name,
+                     const struct sqlite_row_lease *lease)
 {
     (void)tn_sql_step(store, TN_SQL_REVOKED_SET, "titi", name, lease->token, store->clock.domain,
                       store->now + session_ttl(store, lease->session));
@@ -196,7 +247,8 @@ static void hold_off(struct tn_sqlite *store, const char *name, const struct lea
 
 /* Whether the living holder of @name has lost it to a revocation whose hold-off is over. A clock
  * that has not looked yet, or was set back, gives a full TTL from now, as for sessions. */
-static bool is_hold_off_over(struct tn_sqlite *store, const char *name, struct lease *lease)
+static bool is_hold_off_over(struct tn_sqlite *store, const char *name,
+                             struct sqlite_row_lease *lease)
 {
     const enum tn_sql sql = TN_SQL_REVOKED_FIND;
 
@@ -213,16 +265,17 @@ static bool is_hold_off_over(struct tn_sqlite *store, const char *name, struct l
 }
 
 /* The lease as it is now: a holder whose time is over has gone, and the next in line has it. */
-static struct lease settle(struct tn_sqlite *store, const char *name)
+static struct sqlite_row_lease settle(struct tn_sqlite *store, const char *name)
 {
-    struct lease lease = find_lease(store, name);
+    struct sqlite_row_lease lease = find_lease(store, name);
 
     if (!lease.held)
         return lease;
     if (!alive(store, lease.session))
         end_session(store, lease.session);
     else if (is_hold_off_over(store, name, &lease))
-        vacate(store, name, false);
+        vacate(store, name, false,
+               &(struct sqlite_ending) { .why = TN_TERM_REVOKED, .at = tn_wall_ms() });
     else
         return lease;
     return find_lease(store, name);
@@ -247,7 +300,8 @@ static void reap(struct tn_sqlite *store, int most)
     }
 }
 
-static bool holds(const struct step *step, const struct lease *lease, const struct session *session)
+static bool holds(const struct sqlite_step *step, const struct sqlite_row_lease *lease,
+                  const struct sqlite_row_session *session)
 {
     return lease->held && session->id != 0 && lease->session == session->id &&
            tn_secret_equal(&lease->term, &step->term);
@@ -256,9 +310,9 @@ static bool holds(const struct step *step, const struct lease *lease, const stru
 /* --- Sessions ------------------------------------------------------------------------------- */
 
 /* The session with this step's secret, alive or not. */
-static struct session find_session(const struct step *step)
+static struct sqlite_row_session find_session(const struct sqlite_step *step)
 {
-    struct session session = { 0 };
+    struct sqlite_row_session session = { 0 };
     struct tn_sqlite *store = step->store;
 
     if (!tn_sql_step(store, TN_SQL_SESSION_FIND, "s", &step->session))
@@ -266,14 +320,13 @@ static struct session find_session(const struct step *step)
     session.id = tn_sql_i64(store, TN_SQL_SESSION_FIND, 0);
     session.ttl = tn_sql_i64(store, TN_SQL_SESSION_FIND, 1);
     session.seq = tn_sql_i64(store, TN_SQL_SESSION_FIND, 2);
-    session.one_shot = tn_sql_i64(store, TN_SQL_SESSION_FIND, 3) != 0;
     step->result->session = session.id;
     return session;
 }
 
-static struct session find_alive(const struct step *step)
+static struct sqlite_row_session find_alive(const struct sqlite_step *step)
 {
-    struct session session = find_session(step);
+    struct sqlite_row_session session = find_session(step);
 
     if (session.id != 0 && !alive(step->store, session.id))
         session.id = 0;
@@ -299,7 +352,7 @@ void tn_sqlite_tell_revoked(struct tn_sqlite *store, int64_t id)
 }
 
 /* Every clock's deadline goes: another clock has to look again before it may judge. */
-static void renew(struct step *step, const struct session *session)
+static void renew(struct sqlite_step *step, const struct sqlite_row_session *session)
 {
     struct tn_sqlite *store = step->store;
     int64_t seq = step->op->seq > 0 ? (int64_t)step->op->seq : session->seq + 1;
@@ -318,38 +371,37 @@ static void renew(struct step *step, const struct session *session)
     tn_sqlite_tell_revoked(store, session->id);
 }
 
-static struct session add_session(struct step *step, bool one_shot)
+static void add_session(struct sqlite_step *step)
 {
     const struct tn_op *op = step->op;
-    struct session session = { .ttl = op->ttl, .one_shot = one_shot };
+    struct sqlite_row_session session = { .ttl = op->ttl };
 
-    (void)tn_sql_step(step->store, TN_SQL_SESSION_ADD, "sbii", &step->session, op->label,
-                      (size_t)op->label_len, op->ttl, (int64_t)one_shot);
+    (void)tn_sql_step(step->store, TN_SQL_SESSION_ADD, "sbi", &step->session, op->label,
+                      (size_t)op->label_len, op->ttl);
     session.id = sqlite3_last_insert_rowid(step->store->db);
     step->result->session = session.id;
     renew(step, &session);
-    return session;
 }
 
-static void do_open(struct step *step)
+static void do_open(struct sqlite_step *step)
 {
-    struct session session = find_session(step);
+    struct sqlite_row_session session = find_session(step);
 
     if (session.id == 0)
-        (void)add_session(step, false);
+        add_session(step);
     else if (alive(step->store, session.id))
         renew(step, &session);
     else
         step->result->answer = TN_ANSWER_GONE;
 }
 
-static void do_renew(struct step *step)
+static void do_renew(struct sqlite_step *step)
 {
-    struct lease lease = { 0 };
+    struct sqlite_row_lease lease = { 0 };
 
     if (step->op->name_len > 0)
         lease = settle(step->store, step->name);
-    struct session session = find_alive(step);
+    struct sqlite_row_session session = find_alive(step);
     if (step->op->name_len > 0 && (!lease.held || (uint64_t)lease.token != step->op->token))
         step->result->answer = TN_ANSWER_STALE;
     else if (step->op->name_len > 0 && !holds(step, &lease, &session))
@@ -360,9 +412,9 @@ static void do_renew(struct step *step)
         renew(step, &session);
 }
 
-static void do_close(struct step *step)
+static void do_close(struct sqlite_step *step)
 {
-    struct session session = find_alive(step);
+    struct sqlite_row_session session = find_alive(step);
 
     step->result->answer = session.id != 0 ? TN_ANSWER_OK : TN_ANSWER_GONE;
     if (session.id != 0)
@@ -371,7 +423,7 @@ static void do_close(struct step *step)
 
 /* --- Acquire and release -------------------------------------------------------------------- */
 
-static enum tn_answer enqueue(struct step *step, int64_t session)
+static enum tn_answer enqueue(struct sqlite_step *step, int64_t session)
 {
     struct tn_sqlite *store = step->store;
 
@@ -380,10 +432,10 @@ static enum tn_answer enqueue(struct step *step, int64_t session)
     return TN_ANSWER_QUEUED;
 }
 
-static enum tn_answer acquire(struct step *step, const struct session *session)
+static enum tn_answer acquire(struct sqlite_step *step, const struct sqlite_row_session *session)
 {
     struct tn_sqlite *store = step->store;
-    struct lease lease = settle(store, step->name);
+    struct sqlite_row_lease lease = settle(store, step->name);
 
     if (!lease.exists)
         (void)tn_sql_step(store, TN_SQL_LEASE_ADD, "t", step->name);
@@ -397,38 +449,26 @@ static enum tn_answer acquire(struct step *step, const struct session *session)
     return step->op->wait ? enqueue(step, session->id) : TN_ANSWER_HELD;
 }
 
-static void do_acquire(struct step *step)
+static void do_acquire(struct sqlite_step *step)
 {
-    struct tn_sqlite *store = step->store;
-    struct session session = find_session(step);
-    bool opened = session.id == 0 && step->op->ttl > 0;
+    struct sqlite_row_session session = find_session(step);
 
-    reap(store, REAP_MAX);
-    if (opened)
-        session = add_session(step, true);
-    else if (session.id != 0 && !alive(store, session.id))
-        session.id = 0;
-    else if (session.id != 0 && step->op->ttl > 0)
-        renew(step, &session);
-    if (session.id == 0) {
+    reap(step->store, REAP_MAX);
+    if (session.id != 0 && alive(step->store, session.id))
+        step->result->answer = acquire(step, &session);
+    else
         step->result->answer = TN_ANSWER_GONE;
-        return;
-    }
-    step->result->answer = acquire(step, &session);
-    if (opened && step->result->answer != TN_ANSWER_GRANTED &&
-        step->result->answer != TN_ANSWER_QUEUED)
-        end_session(store, session.id);
 }
 
-static void give_back(struct step *step, const struct session *session)
+static void give_back(struct sqlite_step *step)
 {
-    vacate(step->store, step->name, true);
-    if (session->one_shot)
-        end_session(step->store, session->id);
+    vacate(step->store, step->name, true,
+           &(struct sqlite_ending) { .why = TN_TERM_RELEASED, .at = tn_wall_ms() });
 }
 
 /* Take back whatever the term has: its place in the queue, or a grant that nobody heard of. */
-static void withdraw(struct step *step, const struct lease *lease, const struct session *session)
+static void withdraw(struct sqlite_step *step, const struct sqlite_row_lease *lease,
+                     const struct sqlite_row_session *session)
 {
     struct tn_sqlite *store = step->store;
 
@@ -438,16 +478,14 @@ static void withdraw(struct step *step, const struct lease *lease, const struct 
     if (tn_sql_step(store, TN_SQL_WAITER_FIND, "tis", step->name, session->id, &step->term))
         (void)tn_sql_step(store, TN_SQL_WAITER_DROP, "i", tn_sql_i64(store, TN_SQL_WAITER_FIND, 0));
     if (holds(step, lease, session))
-        give_back(step, session);
-    else if (session->one_shot)
-        end_session(store, session->id);
+        give_back(step);
 }
 
 /* P5: exactly this session, term and token. */
-static void do_release(struct step *step)
+static void do_release(struct sqlite_step *step)
 {
-    struct lease lease = settle(step->store, step->name);
-    struct session session = find_alive(step);
+    struct sqlite_row_lease lease = settle(step->store, step->name);
+    struct sqlite_row_session session = find_alive(step);
     uint64_t token = step->op->token;
 
     if (token == 0) {
@@ -458,7 +496,7 @@ static void do_release(struct step *step)
     } else if (!lease.held || (uint64_t)lease.token != token) {
         step->result->answer = TN_ANSWER_STALE;
     } else if (holds(step, &lease, &session)) {
-        give_back(step, &session);
+        give_back(step);
         step->result->answer = TN_ANSWER_RELEASED;
     } else {
         step->result->answer = TN_ANSWER_DENIED;
@@ -467,19 +505,19 @@ static void do_release(struct step *step)
 
 /* --- The rest ------------------------------------------------------------------------------- */
 
-static void do_read(struct step *step)
+static void do_read(struct sqlite_step *step)
 {
-    struct lease lease = settle(step->store, step->name);
+    struct sqlite_row_lease lease = settle(step->store, step->name);
 
     step->result->answer = lease.held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
 }
 
 /* The holder is told, and the lease passes on when it has released it, when its session ends, or a
  * full TTL from now: P1, as in the lease table. */
-static void do_revoke(struct step *step)
+static void do_revoke(struct sqlite_step *step)
 {
     struct tn_sqlite *store = step->store;
-    struct lease lease = settle(store, step->name);
+    struct sqlite_row_lease lease = settle(store, step->name);
 
     step->result->answer = TN_ANSWER_STALE;
     if (!lease.held || (step->op->token != 0 && step->op->token != (uint64_t)lease.token))
@@ -492,7 +530,7 @@ static void do_revoke(struct step *step)
     tn_bell_note(store, tn_bell_name_slot(step->name));
 }
 
-static void do_raise(struct step *step)
+static void do_raise(struct sqlite_step *step)
 {
     struct tn_sqlite *store = step->store;
 
@@ -510,7 +548,7 @@ static void adopt(struct tn_sqlite *store)
     (void)tn_sql_step(store, TN_SQL_ADOPT, "ti", store->clock.domain, store->now);
 }
 
-static void do_tick(struct step *step)
+static void do_tick(struct sqlite_step *step)
 {
     adopt(step->store);
     reap(step->store, REAP_MAX);
@@ -523,57 +561,35 @@ void tn_sqlite_settle(struct tn_sqlite *store)
     reap(store, INT_MAX);
 }
 
-void tn_sqlite_read_view(struct tn_sqlite *store, enum tn_sql sql,
-                         struct tn_sqlite_lease *ret_lease)
+void tn_sqlite_read_view(struct tn_sqlite *store, enum tn_sql sql, struct tn_store_lease *ret_lease)
 {
-    struct tn_sqlite_lease lease = { 0 };
+    struct tn_store_record *record = &ret_lease->record;
 
-    (void)tn_sql_bytes(store, sql, 0, lease.name, sizeof lease.name);
-    lease.token = (uint64_t)tn_sql_i64(store, sql, 1);
-    lease.held = !tn_sql_is_null(store, sql, 2) && !tn_sql_is_null(store, sql, 4);
-    if (lease.held) {
-        lease.label_len = tn_sql_bytes(store, sql, 3, lease.label, sizeof lease.label);
-        lease.ttl = tn_sql_i64(store, sql, 4);
-        lease.remaining = tn_sql_i64(store, sql, 5) - store->now;
-        lease.beat = (uint64_t)tn_sql_i64(store, sql, 7);
-        lease.revoked = tn_sql_i64(store, sql, 8) != 0;
-        if (!tn_sql_secret(store, sql, 6, &lease.term))
-            tn_sql_damaged(store);
-    }
-    *ret_lease = lease;
+    *ret_lease = (struct tn_store_lease) { .counted = true };
+    (void)tn_sql_bytes(store, sql, 0, ret_lease->name, sizeof ret_lease->name);
+    record->token = (uint64_t)tn_sql_i64(store, sql, 1);
+    record->held = !tn_sql_is_null(store, sql, 2) && !tn_sql_is_null(store, sql, 4);
+    if (!record->held)
+        return;
+    record->label_len = tn_sql_bytes(store, sql, 3, record->label, sizeof record->label);
+    record->ttl = tn_sql_i64(store, sql, 4);
+    record->remaining = tn_sql_i64(store, sql, 5) - store->now;
+    record->beat = (uint64_t)tn_sql_i64(store, sql, 7);
+    record->revoked = tn_sql_i64(store, sql, 8) != 0;
+    if (!tn_sql_secret(store, sql, 6, &record->term))
+        tn_sql_damaged(store);
 }
 
-static void (*const operations[])(struct step *step) = {
+static void (*const operations[])(struct sqlite_step *step) = {
     [TN_OP_OPEN] = do_open,       [TN_OP_RENEW] = do_renew,     [TN_OP_CLOSE] = do_close,
     [TN_OP_ACQUIRE] = do_acquire, [TN_OP_RELEASE] = do_release, [TN_OP_READ] = do_read,
     [TN_OP_REVOKE] = do_revoke,   [TN_OP_RAISE] = do_raise,     [TN_OP_TICK] = do_tick,
 };
 
-static bool needs_name(enum tn_op_kind kind)
-{
-    return kind == TN_OP_ACQUIRE || kind == TN_OP_RELEASE || kind == TN_OP_READ ||
-           kind == TN_OP_REVOKE;
-}
-
-static int check_op(const struct tn_op *op, struct tn_text *reterr)
-{
-    const char *reason = "the TTL, the label or the sequence number is out of range";
-    bool opens = op->kind == TN_OP_OPEN || (op->kind == TN_OP_ACQUIRE && op->ttl > 0);
-    bool good = op->label_len <= TN_LABEL_MAX && op->seq <= INT64_MAX;
-
-    if (opens)
-        good = good && op->ttl >= TN_TTL_MIN && op->ttl <= TN_TTL_MAX;
-    if (good && (op->name_len > 0 || needs_name(op->kind)))
-        good = tn_name_check(op->name, op->name_len, &reason) == 0;
-    if (!good)
-        tn_text_add(reterr, reason);
-    return good ? 0 : TENURE_E_INVALID;
-}
-
 void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
                      struct tn_sqlite_result *ret_result)
 {
-    struct step step = { .store = store, .op = op, .result = ret_result };
+    struct sqlite_step step = { .store = store, .op = op, .result = ret_result };
 
     memset(ret_result, 0, sizeof *ret_result);
     if (op->name_len > 0)
@@ -589,21 +605,21 @@ void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
 bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_result *ret_result)
 {
     const enum tn_sql sql = TN_SQL_LEASE_VIEW;
-    struct tn_sqlite_lease *lease = &ret_result->lease;
+    const struct tn_store_record *record = &ret_result->lease.record;
 
     memset(ret_result, 0, sizeof *ret_result);
     ret_result->answer = TN_ANSWER_FREE;
     if (!tn_sql_step(store, sql, "tt", store->clock.domain, name))
         return store->failed == 0;
-    tn_sqlite_read_view(store, sql, lease);
+    tn_sqlite_read_view(store, sql, &ret_result->lease);
     if (tn_sql_is_null(store, sql, 2))
         return true;
     ret_result->answer = TN_ANSWER_HELD;
     /* Not settled: the session is gone or over, or our clock has not looked at it. */
-    if (!lease->held || tn_sql_is_null(store, sql, 5) || lease->remaining <= 0 ||
-        lease->remaining > lease->ttl)
+    if (!record->held || tn_sql_is_null(store, sql, 5) || record->remaining <= 0 ||
+        record->remaining > record->ttl)
         return false;
-    if (!tn_sql_step(store, TN_SQL_REVOKED_FIND, "tit", name, (int64_t)lease->token,
+    if (!tn_sql_step(store, TN_SQL_REVOKED_FIND, "tit", name, (int64_t)record->token,
                      store->clock.domain))
         return true;
     return tn_sql_i64(store, TN_SQL_REVOKED_FIND, 1) != 0 &&
@@ -623,24 +639,4 @@ tenure_ns tn_sqlite_due_at(struct tn_sqlite *store, int64_t id)
         due = at < due ? at : due;
     }
     return due;
-}
-
-int tn_sqlite_step(struct tn_sqlite *store, const struct tn_op *op,
-                   struct tn_sqlite_result *ret_result, struct tn_text *reterr)
-{
-    struct tn_sqlite_result result;
-
-    int rc = check_op(op, reterr);
-    if (rc < 0)
-        return rc;
-    rc = tn_sql_begin(store, reterr);
-    if (rc < 0)
-        return rc;
-    tn_sqlite_apply(store, op, &result);
-    rc = tn_sql_end(store, 0, reterr);
-    if (rc != 0)
-        return rc;
-    tn_sqlite_ring(store);
-    *ret_result = result;
-    return 0;
 }

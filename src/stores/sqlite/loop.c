@@ -190,7 +190,6 @@ int tn_sqlite_loop_open(const struct tn_store_ops *ops, const struct tn_store_op
                         struct tn_sqlite_store **ret_store, struct tn_text *reterr)
 {
     struct tn_sqlite_store *store = tn_store_new(sizeof *store, ops, how, reterr);
-    struct tn_sqlite_options options = { .clock = how->clock, .busy = -1 };
     char path[PATH_MAX];
     char text[256];
     struct tn_text error;
@@ -206,7 +205,7 @@ int tn_sqlite_loop_open(const struct tn_store_ops *ops, const struct tn_store_op
     if (rc == 0)
         rc = tn_sqlite_path(how->rest, how->create, path, reterr);
     if (rc == 0)
-        rc = tn_sqlite_new(path, &options, &store->sqlite, reterr);
+        rc = tn_sqlite_new(path, how->clock, &store->sqlite, reterr);
     if (rc == 0) {
         tn_text_init(&error, text, sizeof text);
         rc = tn_sqlite_connect(store->sqlite, how->create, &error);

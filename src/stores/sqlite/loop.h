@@ -122,7 +122,6 @@ void tn_sqlite_turn(struct tn_sqlite_store *store);
 enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now);
 /* NULL: out of memory; the transaction fails. */
 struct tn_sqlite_news *tn_sqlite_add_news(struct tn_sqlite_store *store);
-void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record);
 /* Whatever became of the file, for who asks it is unavailable. */
 int tn_sqlite_status(int code);
 /* One more request, which may be the store's own. */

@@ -58,8 +58,6 @@ static int configure(struct tn_sqlite *store)
 
     int rc = sqlite3_extended_result_codes(store->db, 1);
     if (rc == SQLITE_OK)
-        rc = sqlite3_busy_handler(store->db, tn_sql_wait, store);
-    if (rc == SQLITE_OK)
         rc = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = ask(store, "PRAGMA journal_mode", answer, sizeof answer);
@@ -83,13 +81,32 @@ static bool is_old(struct tn_sqlite *store, const char *schema, int *rc)
     return *rc == SQLITE_OK && strcmp(answer, schema) == 0;
 }
 
+/* A file of schema 3 from before there was a history. */
+static int add_history(struct tn_sqlite *store)
+{
+    char answer[8];
+
+    int rc = ask(store, "SELECT count(*) FROM sqlite_master WHERE name = 'history'", answer,
+                 sizeof answer);
+    if (rc != SQLITE_OK || strcmp(answer, "0") != 0)
+        return rc;
+    rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, tn_sqlite_schema_history, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+    if (rc != SQLITE_OK && sqlite3_get_autocommit(store->db) == 0)
+        (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
 /* Schemas 1 and 2 become 3 in one transaction; another process may be faster. */
 static int migrate(struct tn_sqlite *store)
 {
     int rc;
 
     if (!is_old(store, "1", &rc) && !is_old(store, "2", &rc))
-        return rc;
+        return rc == SQLITE_OK ? add_history(store) : rc;
     rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;
@@ -98,6 +115,8 @@ static int migrate(struct tn_sqlite *store)
         rc = sqlite3_exec(store->db, tn_sqlite_schema_2, NULL, NULL, NULL);
     if (rc == SQLITE_OK && (first || is_old(store, "2", &rc)))
         rc = sqlite3_exec(store->db, tn_sqlite_schema_3, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, tn_sqlite_schema_history, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(store->db, "PRAGMA user_version=3", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
@@ -156,8 +175,8 @@ void tn_sqlite_disconnect(struct tn_sqlite *store)
     store->db = NULL;
 }
 
-int tn_sqlite_new(const char *path, const struct tn_sqlite_options *options,
-                  struct tn_sqlite **ret_store, struct tn_text *reterr)
+int tn_sqlite_new(const char *path, const struct tn_clock *clock, struct tn_sqlite **ret_store,
+                  struct tn_text *reterr)
 {
     struct tn_sqlite *store = calloc(1, sizeof *store);
     struct tn_secret seed;
@@ -166,8 +185,7 @@ int tn_sqlite_new(const char *path, const struct tn_sqlite_options *options,
         tn_text_add(reterr, "out of memory");
         return TENURE_E_NOMEM;
     }
-    store->clock = *options->clock;
-    store->busy = options->busy != 0 ? options->busy : TN_SQLITE_BUSY;
+    store->clock = *clock;
     int rc = tn_sqlite_resolve(path, store->path, reterr);
     if (rc == 0) {
         rc = tn_random_secret(&seed);
@@ -179,22 +197,6 @@ int tn_sqlite_new(const char *path, const struct tn_sqlite_options *options,
         return rc;
     }
     tn_prng_seed(&store->prng, tn_load_le(seed.bytes, 8));
-    *ret_store = store;
-    return 0;
-}
-
-int tn_sqlite_open(const char *path, const struct tn_sqlite_options *options,
-                   struct tn_sqlite **ret_store, struct tn_text *reterr)
-{
-    struct tn_sqlite *store = NULL;
-
-    int rc = tn_sqlite_new(path, options, &store, reterr);
-    if (rc == 0)
-        rc = tn_sqlite_connect(store, options->create, reterr);
-    if (rc < 0) {
-        tn_sqlite_close(store);
-        return rc;
-    }
     *ret_store = store;
     return 0;
 }

@@ -10,10 +10,14 @@
 
 #include "base/prng.h"
 #include "base/secret.h"
+#include "runtime/store_frame.h"
 #include "stores/sqlite/sqlite.h"
 
 #define TN_SQLITE_APPLICATION 0x746e7572 /* "tnur" */
 #define TN_SQLITE_SCHEMA 3
+
+/* Terms of the history: of one name, and of all. */
+enum { TN_SQLITE_TERMS = 100, TN_SQLITE_TERMS_ALL = 20000 };
 
 enum tn_sql {
     TN_SQL_BEGIN,
@@ -46,6 +50,7 @@ enum tn_sql {
     TN_SQL_LEASE_RELEASE,
     TN_SQL_LEASE_VIEW,
     TN_SQL_LIST,
+    TN_SQL_BESIDE,
     TN_SQL_FORGET,
     TN_SQL_WAITER_FIND,
     TN_SQL_WAITER_ADD,
@@ -58,6 +63,13 @@ enum tn_sql {
     TN_SQL_REVOKED_DUE,
     TN_SQL_TOKEN_READ,
     TN_SQL_TOKEN_SET,
+    TN_SQL_HISTORY_BEGIN,
+    TN_SQL_HISTORY_END,
+    TN_SQL_HISTORY_TRIM,
+    TN_SQL_HISTORY_TRIM_ALL,
+    TN_SQL_HISTORY_READ,
+    TN_SQL_HISTORY_SINCE,
+    TN_SQL_HISTORY_FORGET,
     TN_SQL_COUNT
 };
 
@@ -78,8 +90,6 @@ struct tn_sqlite {
     sqlite3 *db; /* NULL: not connected. */
     struct tn_clock clock;
     struct tn_prng prng;
-    tenure_ns busy; /* Negative: do not wait at all. */
-    tenure_ns busy_since;
     tenure_ns now;          /* Of the transaction: read after it began, so that waiting counts. */
     int failed;             /* The first SQLite error of the transaction. */
     bool was_busy;          /* The last error came from the transaction of another. */
@@ -93,10 +103,20 @@ struct tn_sqlite {
     char path[PATH_MAX];
 };
 
+struct tn_sqlite_result {
+    enum tn_answer answer;
+    tenure_ns ttl;               /* OPEN, RENEW. */
+    uint32_t held;               /* OPEN, RENEW: how many leases the session has. */
+    int64_t session;             /* Its number, if it exists. */
+    struct tn_store_lease lease; /* Operations with a name: as the step left it. */
+};
+
 extern const char tn_sqlite_schema[];
 /* From schema 1 to 2; what a new store begins with as well. */
 extern const char tn_sqlite_schema_2[];
 extern const char tn_sqlite_schema_3[];
+/* The history of terms: added when it is missing, whatever the version. */
+extern const char tn_sqlite_schema_history[];
 
 /* Bind and take one step. @format has a letter per argument: i int64_t, t const char *, s const
  * struct tn_secret *, b const char * and size_t as one blob. True: there is a row, to be read with
@@ -118,11 +138,15 @@ void tn_sql_damaged(struct tn_sqlite *store);
 TENURE_MUST_USE int tn_sql_begin(struct tn_sqlite *store, struct tn_text *reterr);
 /* For reading only: disturbs nobody but who commits at that moment. */
 TENURE_MUST_USE int tn_sql_begin_read(struct tn_sqlite *store, struct tn_text *reterr);
-/* Commit, or roll back after an error or with @status < 0, which is then returned. TN_SQL_AGAIN
- * from a store that does not wait: readers are in the way, the transaction is still open. */
+/* Commit, or roll back after an error or with @status < 0, which is then returned. TN_SQL_AGAIN:
+ * readers are in the way, and the transaction is still open. */
 #define TN_SQL_AGAIN 1
 TENURE_MUST_USE int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr);
+/* The same, but readers in the way are a failure: nothing has happened. */
+TENURE_MUST_USE int tn_sql_end_now(struct tn_sqlite *store, int status, struct tn_text *reterr);
 void tn_sql_roll_back(struct tn_sqlite *store);
+/* Readers have been in the way for too long. Returns the code. */
+int tn_sql_give_up(struct tn_sqlite *store, struct tn_text *reterr);
 
 /* The rules, inside a transaction. The operation was checked. */
 void tn_sqlite_apply(struct tn_sqlite *store, const struct tn_op *op,
@@ -133,18 +157,26 @@ bool tn_sqlite_peek(struct tn_sqlite *store, const char *name, struct tn_sqlite_
 void tn_sqlite_settle(struct tn_sqlite *store);
 /* The row that @sql stands on, as others may know it. */
 void tn_sqlite_read_view(struct tn_sqlite *store, enum tn_sql sql,
-                         struct tn_sqlite_lease *ret_lease);
+                         struct tn_store_lease *ret_lease);
 /* Told through @hears: leases of session @id that are revoked. */
 void tn_sqlite_tell_revoked(struct tn_sqlite *store, int64_t id);
 /* When a lease that session @id waits for may become free without anybody's doing; TN_NEVER. */
 tenure_ns tn_sqlite_due_at(struct tn_sqlite *store, int64_t id);
 
+/* Add all names that begin with the query's prefix, or its one line, as of one instant; a
+ * transaction, as are the next two. */
+TENURE_MUST_USE int tn_sqlite_list(struct tn_sqlite *store, struct tn_store_query *query,
+                                   struct tn_text *reterr);
+/* Remove what is on record of the free names that begin with @prefix. */
+TENURE_MUST_USE int tn_sqlite_forget(struct tn_sqlite *store, const char *prefix,
+                                     struct tn_text *reterr);
+/* The terms of @name, as runtime/terms.h writes them, for the caller to free. */
+TENURE_MUST_USE int tn_sqlite_history(struct tn_sqlite *store, const char *name, char **ret_json,
+                                      size_t *ret_len, struct tn_text *reterr);
+
 /* What there is to say about SQLite's @rc; and the code and the line for it. */
 const char *tn_sql_detail(const struct tn_sqlite *store, int rc);
 int tn_sql_error(const char *path, int rc, const char *detail, struct tn_text *reterr);
-
-/* For sqlite3_busy_handler; its argument is the store. */
-int tn_sql_wait(void *arg, int count);
 
 /* Refuse what must not be opened; TENURE_E_NOT_HELD when there is nothing. */
 TENURE_MUST_USE int tn_sqlite_check(const char *path, struct tn_text *reterr);
@@ -153,10 +185,11 @@ TENURE_MUST_USE int tn_sqlite_create(const char *path, struct tn_text *reterr);
 /* The full path, with only the last part possibly a symbolic link. @ret_path: PATH_MAX bytes. */
 TENURE_MUST_USE int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr);
 
-/* The object without its connection; freed by tn_sqlite_close. */
-TENURE_MUST_USE int tn_sqlite_new(const char *path, const struct tn_sqlite_options *options,
+/* The object without its connection; freed by tn_sqlite_close. The clock is copied. */
+TENURE_MUST_USE int tn_sqlite_new(const char *path, const struct tn_clock *clock,
                                   struct tn_sqlite **ret_store, struct tn_text *reterr);
-/* Check the file, and open it; errors as tn_sqlite_open. */
+void tn_sqlite_close(struct tn_sqlite *store); /* Takes NULL. */
+/* Check the file, and open it; errors as tn_sqlite_store_ops. */
 TENURE_MUST_USE int tn_sqlite_connect(struct tn_sqlite *store, bool create, struct tn_text *reterr);
 void tn_sqlite_disconnect(struct tn_sqlite *store);
 

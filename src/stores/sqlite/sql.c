@@ -53,6 +53,17 @@ const char tn_sqlite_schema_3[] =
     "INSERT OR REPLACE INTO revoked VALUES (OLD.name, OLD.token, '', 0); "
     "SELECT RAISE(IGNORE); END;";
 
+/* The terms that were, for people: no rule reads it. Versions that do not know it leave it alone,
+ * so the version of the schema stays: a file may be used by this version and by those before it.
+ * The row of token 0 says since when there is a history. */
+const char tn_sqlite_schema_history[] =
+    "CREATE TABLE IF NOT EXISTS history (token INTEGER PRIMARY KEY, name TEXT NOT NULL,"
+    " label BLOB NOT NULL, ttl_ms INTEGER NOT NULL, began_ms INTEGER NOT NULL, ended_ms INTEGER,"
+    " heard_ms INTEGER, why INTEGER NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS history_name ON history (name, token);"
+    "INSERT OR IGNORE INTO history VALUES (0, '', '', 0,"
+    " CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), NULL, NULL, 0);";
+
 #define VIEW                                                                              \
     "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at, l.term, s.seq, " \
     "EXISTS (SELECT 1 FROM revoked r WHERE r.name = l.name AND r.token = l.token) "       \
@@ -74,9 +85,9 @@ static const char *const texts[TN_SQL_COUNT] = {
         "JOIN sessions s ON s.id = l.session",
     [TN_SQL_EXPIRED] =
         "SELECT session FROM deadlines WHERE clock = ?1 AND expires_at <= ?2 LIMIT 1",
-    [TN_SQL_SESSION_FIND] = "SELECT id, ttl_ns, seq, one_shot FROM sessions WHERE secret = ?1",
+    [TN_SQL_SESSION_FIND] = "SELECT id, ttl_ns, seq FROM sessions WHERE secret = ?1",
     [TN_SQL_SESSION_ADD] = "INSERT INTO sessions (secret, label, ttl_ns, seq, one_shot) "
-                           "VALUES (?1, ?2, ?3, 0, ?4)",
+                           "VALUES (?1, ?2, ?3, 0, 0)", /* No version reads the last one. */
     [TN_SQL_SESSION_SEQ] = "UPDATE sessions SET seq = ?2 WHERE id = ?1",
     [TN_SQL_SESSION_DROP] = "DELETE FROM sessions WHERE id = ?1",
     [TN_SQL_SESSION_LEASE] = "SELECT name FROM leases WHERE session = ?1 LIMIT 1",
@@ -109,6 +120,8 @@ static const char *const texts[TN_SQL_COUNT] = {
                              "released_term = term WHERE name = ?1",
     [TN_SQL_LEASE_VIEW] = VIEW "WHERE l.name = ?2",
     [TN_SQL_LIST] = VIEW "WHERE l.name >= ?2 AND l.name < ?3 ORDER BY l.name",
+    [TN_SQL_BESIDE] = "SELECT (SELECT began_ms FROM history WHERE token = ?2 AND name = ?1), "
+                      "(SELECT count(*) FROM waiters WHERE name = ?1)",
     [TN_SQL_FORGET] = "DELETE FROM leases WHERE name >= ?1 AND name < ?2 AND session IS NULL "
                       "AND NOT EXISTS (SELECT 1 FROM waiters w WHERE w.name = leases.name)",
     [TN_SQL_WAITER_FIND] =
@@ -123,6 +136,26 @@ static const char *const texts[TN_SQL_COUNT] = {
     [TN_SQL_REVOKED_DROP] = "DELETE FROM revoked WHERE name = ?1",
     [TN_SQL_REVOKED_FORGET] = "DELETE FROM revoked WHERE name = ?1 AND clock = ?2",
     [TN_SQL_REVOKED_DUE] = "SELECT name FROM revoked WHERE clock = ?1 AND free_at <= ?2 LIMIT 1",
+    [TN_SQL_HISTORY_BEGIN] =
+        "INSERT OR REPLACE INTO history SELECT ?2, ?1, label, ttl_ns / 1000000, ?3, NULL, NULL, 0 "
+        "FROM sessions WHERE id = ?4",
+    /* A revocation stays one, however its holder leaves. */
+    [TN_SQL_HISTORY_END] =
+        "UPDATE history SET ended_ms = max(?2, began_ms), heard_ms = max(?3, began_ms), "
+        "why = CASE WHEN EXISTS (SELECT 1 FROM revoked r WHERE r.name = ?1 "
+        "AND r.token = history.token) THEN ?5 ELSE ?4 END "
+        "WHERE token = (SELECT token FROM leases WHERE name = ?1) AND why = 0",
+    [TN_SQL_HISTORY_TRIM] =
+        "DELETE FROM history WHERE name = ?1 AND token < "
+        "(SELECT token FROM history WHERE name = ?1 ORDER BY token DESC LIMIT 1 OFFSET ?2)",
+    [TN_SQL_HISTORY_TRIM_ALL] =
+        "DELETE FROM history WHERE token IN (SELECT token FROM history WHERE why > 0 "
+        "ORDER BY token LIMIT max(0, (SELECT count(*) FROM history) - ?1))",
+    [TN_SQL_HISTORY_READ] = "SELECT token, label, ttl_ms, began_ms, ended_ms, heard_ms, why "
+                            "FROM history WHERE name = ?1 AND token > 0 ORDER BY token",
+    [TN_SQL_HISTORY_SINCE] = "SELECT began_ms FROM history WHERE token = 0",
+    [TN_SQL_HISTORY_FORGET] = "DELETE FROM history WHERE name >= ?1 AND name < ?2 AND token > 0 "
+                              "AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.name = history.name)",
     [TN_SQL_TOKEN_READ] = "SELECT token FROM counter WHERE id = 1",
     [TN_SQL_TOKEN_SET] = "UPDATE counter SET token = ?1 WHERE id = 1",
 };
@@ -171,22 +204,6 @@ const char *tn_sql_detail(const struct tn_sqlite *store, int rc)
     if (store->db != NULL && sqlite3_extended_errcode(store->db) == rc)
         return sqlite3_errmsg(store->db);
     return sqlite3_errstr(rc);
-}
-
-/* Between 1 and 16 ms, spread by the low bits of the clock, so that crowds do not march. */
-int tn_sql_wait(void *arg, int count)
-{
-    struct tn_sqlite *store = arg;
-    tenure_ns now = tn_clock_now(&store->clock);
-
-    if (store->busy < 0)
-        return 0;
-    if (count == 0)
-        store->busy_since = now;
-    if (now - store->busy_since >= store->busy)
-        return 0;
-    tn_clock_pause(TN_MS(1) + now / 64 % TN_MS(count < 15 ? count + 1 : 15));
-    return 1;
 }
 
 /* --- Statements ----------------------------------------------------------------------------- */
@@ -413,12 +430,25 @@ int tn_sql_end(struct tn_sqlite *store, int status, struct tn_text *reterr)
     if (store->failed == 0)
         return 0;
     /* Who commits keeps new readers out, and those that are in leave soon. */
-    if (store->busy < 0 && (store->failed & 0xff) == SQLITE_BUSY &&
-        sqlite3_get_autocommit(store->db) == 0) {
+    if ((store->failed & 0xff) == SQLITE_BUSY && sqlite3_get_autocommit(store->db) == 0) {
         store->failed = 0;
         return TN_SQL_AGAIN;
     }
     bool unknown = (store->failed & 0xff) == SQLITE_IOERR;
     int code = fail(store, reterr);
     return unknown ? TENURE_E_TIMEOUT : code;
+}
+
+int tn_sql_give_up(struct tn_sqlite *store, struct tn_text *reterr)
+{
+    tn_sql_roll_back(store);
+    store->was_busy = true;
+    return tn_sql_error(store->path, SQLITE_BUSY, NULL, reterr);
+}
+
+int tn_sql_end_now(struct tn_sqlite *store, int status, struct tn_text *reterr)
+{
+    int rc = tn_sql_end(store, status, reterr);
+
+    return rc == TN_SQL_AGAIN ? tn_sql_give_up(store, reterr) : rc;
 }

@@ -51,7 +51,7 @@ static void answer(struct tn_store_req *req, const struct tn_sqlite_result *resu
     req->answer = result->answer;
     req->ttl = result->ttl;
     req->held = result->held;
-    tn_sqlite_record(&result->lease, &req->record);
+    req->record = result->lease.record;
 }
 
 void tn_sqlite_submit(struct tn_store *base, struct tn_store_req *req)
@@ -427,13 +427,8 @@ static void commit(struct tn_sqlite_store *store)
     }
     if (rc == TN_SQL_AGAIN && now < store->commit_until)
         return;
-    if (rc == TN_SQL_AGAIN) {
-        /* A reader has stopped: let the other readers in for a while. */
-        tn_sql_roll_back(store->sqlite);
-        store->sqlite->was_busy = true;
-        (void)tn_sql_error(store->sqlite->path, SQLITE_BUSY, NULL, &error);
-        rc = TENURE_E_UNAVAILABLE;
-    }
+    if (rc == TN_SQL_AGAIN) /* A reader has stopped: let the other readers in for a while. */
+        rc = tn_sql_give_up(store->sqlite, &error);
     if (rc < 0) {
         batch_failed(store, rc, text);
         return;
@@ -600,18 +595,20 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 const struct tn_store_ops tn_sqlite_store_ops = {
     .scheme = "sqlite",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,
     .submit = tn_sqlite_submit,
     .watch = tn_store_watch,
     .list = tn_store_list,
+    .look = tn_store_look,
     .close = tn_store_close,
     .class_why = "a file on this host; each step was flushed to the disk when it is answered",
     .restored = "raise its counter: sqlite3 FILE 'UPDATE counter SET token = %'",
     .clock_why = "all who use the file read one clock, that of this host",
     .forget = tn_store_forget,
+    .history = tn_store_history,
     .name_size = sizeof(struct tn_sqlite_name),
     .session_size = sizeof(struct tn_sqlite_session),
     .turn = tn_sqlite_loop_turn,

@@ -9,19 +9,6 @@
 
 #include "stores/sqlite/loop.h"
 
-void tn_sqlite_record(const struct tn_sqlite_lease *lease, struct tn_store_record *ret_record)
-{
-    ret_record->held = lease->held;
-    ret_record->revoked = lease->revoked;
-    ret_record->token = lease->token;
-    ret_record->beat = lease->beat;
-    ret_record->ttl = lease->ttl;
-    ret_record->remaining = lease->remaining;
-    ret_record->term = lease->term;
-    ret_record->label_len = lease->label_len;
-    memcpy(ret_record->label, lease->label, sizeof ret_record->label);
-}
-
 /* --- Watches -------------------------------------------------------------------------------- */
 
 static tenure_ns spread(struct tn_sqlite_store *store)
@@ -68,21 +55,21 @@ void tn_sqlite_watches_moved(struct tn_sqlite_store *store, unsigned slot, tenur
     }
 }
 
-struct errand {
+struct sqlite_errand {
     struct tn_store_req req;
     char name[TN_NAME_MAX + 1];
 };
 
 static void errand_done(struct tn_store_req *req)
 {
-    free((struct errand *)req);
+    free((struct sqlite_errand *)req);
 }
 
 /* The holder's time is over, or our clock has yet to look at it: that needs a read which may write.
  * Out of memory: the next look asks again. */
 static void ask_to_settle(struct tn_sqlite_store *store, const char *name)
 {
-    struct errand *errand = calloc(1, sizeof *errand);
+    struct sqlite_errand *errand = calloc(1, sizeof *errand);
 
     if (errand == NULL)
         return;
@@ -99,8 +86,8 @@ static void ask_to_settle(struct tn_sqlite_store *store, const char *name)
 static void read_watch(struct tn_sqlite_store *store, struct tn_sqlite_name *name)
 {
     struct tn_sqlite *sqlite = store->sqlite;
+    const struct tn_store_record *record = NULL;
     struct tn_sqlite_result result;
-    struct tn_store_record record;
 
     if (!tn_sqlite_peek(sqlite, name->base.text, &result)) {
         look_later(store, name, sqlite->now + TN_MS(50));
@@ -108,18 +95,18 @@ static void read_watch(struct tn_sqlite_store *store, struct tn_sqlite_name *nam
             ask_to_settle(store, name->base.text);
         return;
     }
-    tenure_ns next = result.lease.held ? result.lease.remaining : TN_SQLITE_BACKSTOP;
+    record = &result.lease.record;
+    tenure_ns next = record->held ? record->remaining : TN_SQLITE_BACKSTOP;
     if (next > TN_SQLITE_BACKSTOP)
         next = TN_SQLITE_BACKSTOP;
     look_later(store, name, sqlite->now + next + spread(store));
-    tn_sqlite_record(&result.lease, &record);
-    if (tn_store_is_told(&name->base, &record))
+    if (tn_store_is_told(&name->base, record))
         return;
     struct tn_sqlite_news *news = tn_sqlite_add_news(store);
     if (news == NULL)
         return;
     news->kind = TN_NOTICE_CHANGED;
-    news->record = record;
+    news->record = *record;
     (void)snprintf(news->name, sizeof news->name, "%s", name->base.text);
 }
 
@@ -143,34 +130,26 @@ void tn_sqlite_ask(struct tn_store *base, struct tn_store_query *query)
     tn_sqlite_kick(store);
 }
 
-static void add_leases(struct tn_store_query *query, const struct tn_sqlite_lease *leases,
-                       size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct tn_store_lease *lease = tn_query_add_lease(query);
-        if (lease == NULL)
-            return;
-        memcpy(lease->name, leases[i].name, sizeof lease->name);
-        tn_sqlite_record(&leases[i], &lease->record);
-    }
-}
-
 void tn_sqlite_list_turn(struct tn_sqlite_store *store)
 {
     struct tn_sqlite *sqlite = store->sqlite;
     struct tn_store_query *query = store->lists;
-    struct tn_sqlite_lease *leases = NULL;
-    size_t count = 0;
     char text[256];
     struct tn_text error;
+    char *json = NULL;
+    size_t len = 0;
 
     tn_text_init(&error, text, sizeof text);
     /* Whom this hands a lease to hears it from the bell, here as elsewhere. */
     tn_sqlite_hears *hears = sqlite->hears;
     sqlite->hears = NULL;
-    int rc = query->forgotten != NULL
-                 ? tn_sqlite_forget(sqlite, query->prefix, &error)
-                 : tn_sqlite_list(sqlite, query->prefix, &leases, &count, &error);
+    int rc;
+    if (query->forgotten != NULL)
+        rc = tn_sqlite_forget(sqlite, query->prefix, &error);
+    else if (query->told != NULL)
+        rc = tn_sqlite_history(sqlite, query->prefix, &json, &len, &error);
+    else
+        rc = tn_sqlite_list(sqlite, query, &error);
     sqlite->hears = hears;
     if (rc < 0 && sqlite->was_busy) {
         tn_query_expire(&store->lists, tn_clock_now(&sqlite->clock), TENURE_E_UNAVAILABLE, text);
@@ -180,8 +159,10 @@ void tn_sqlite_list_turn(struct tn_sqlite_store *store)
     store->tries = 0;
     if (rc < 0 && rc != TENURE_E_INVALID)
         tn_sqlite_disconnect(sqlite);
-    add_leases(query, leases, count);
-    free(leases);
     store->lists = query->next;
-    tn_query_done(query, tn_sqlite_status(rc), rc == 0 ? NULL : text);
+    if (rc == 0 && query->told != NULL)
+        tn_query_told(query, json, len);
+    else
+        tn_query_done(query, tn_sqlite_status(rc), rc == 0 ? NULL : text);
+    free(json);
 }

@@ -28,17 +28,17 @@ void tn_tenured_keep_session(struct tn_tenured *store, const struct tn_op *op, t
 static void forget_places(struct tn_tenured *store, struct tn_tenured_name *name,
                           const struct tn_secret *session)
 {
-    struct tn_tenured_place **at = &name->places;
+    struct tn_tenured_claim **at = &name->claims;
 
     name->base.uses++;
     while (*at != NULL) {
-        struct tn_tenured_place *place = *at;
-        if (!tn_secret_equal(&place->session, session)) {
-            at = &place->next;
+        struct tn_tenured_claim *claim = *at;
+        if (!tn_secret_equal(&claim->session, session)) {
+            at = &claim->next;
             continue;
         }
-        *at = place->next;
-        free(place);
+        *at = claim->next;
+        free(claim);
         tn_store_name_drop(&store->base, &name->base);
     }
     tn_store_name_drop(&store->base, &name->base);
@@ -58,52 +58,52 @@ void tn_tenured_forget_session(struct tn_tenured *store, const struct tn_secret 
     tn_store_session_drop(&store->base, session);
 }
 
-void tn_tenured_free_places(struct tn_tenured *store)
+void tn_tenured_free_claims(struct tn_tenured *store)
 {
     struct tn_store_name *name = NULL;
 
     while ((name = tn_store_name_next(&store->base, name)) != NULL) {
-        struct tn_tenured_place *place = ((struct tn_tenured_name *)name)->places;
-        for (struct tn_tenured_place *next; place != NULL; place = next) {
-            next = place->next;
-            free(place);
+        struct tn_tenured_claim *claim = ((struct tn_tenured_name *)name)->claims;
+        for (struct tn_tenured_claim *next; claim != NULL; claim = next) {
+            next = claim->next;
+            free(claim);
         }
     }
 }
 
 /* Without memory it waits all the same; after a lost connection the candidate's poll asks. */
-void tn_tenured_keep_place(struct tn_tenured *store, const struct tn_op *op)
+void tn_tenured_keep_claim(struct tn_tenured *store, const struct tn_op *op)
 {
     struct tn_tenured_name *name =
         (struct tn_tenured_name *)tn_store_name_use(&store->base, op->name, op->name_len);
-    struct tn_tenured_place *place = name != NULL ? calloc(1, sizeof *place) : NULL;
+    struct tn_tenured_claim *claim = name != NULL ? calloc(1, sizeof *claim) : NULL;
 
-    if (place == NULL) {
+    if (claim == NULL) {
         if (name != NULL)
             tn_store_name_drop(&store->base, &name->base);
         return;
     }
-    tn_secret_hash(&op->term, 't', &place->hash);
-    (void)tn_tenured_forget_place(store, op->name, op->name_len, &place->hash);
-    place->session = op->session;
-    place->term = op->term;
-    place->next = name->places;
-    name->places = place;
+    tn_secret_hash(&op->term, 't', &claim->hash);
+    (void)tn_tenured_forget_claim(store, op->name, op->name_len, &claim->hash);
+    claim->session = op->session;
+    claim->term = op->term;
+    claim->next = name->claims;
+    name->claims = claim;
 }
 
-bool tn_tenured_forget_place(struct tn_tenured *store, const char *text, uint32_t len,
+bool tn_tenured_forget_claim(struct tn_tenured *store, const char *text, uint32_t len,
                              const struct tn_secret *hash)
 {
     struct tn_tenured_name *name =
         (struct tn_tenured_name *)tn_store_name_find(&store->base, text, len);
 
-    for (struct tn_tenured_place **at = name != NULL ? &name->places : NULL;
+    for (struct tn_tenured_claim **at = name != NULL ? &name->claims : NULL;
          at != NULL && *at != NULL; at = &(*at)->next) {
-        struct tn_tenured_place *place = *at;
-        if (!tn_secret_equal(&place->hash, hash))
+        struct tn_tenured_claim *claim = *at;
+        if (!tn_secret_equal(&claim->hash, hash))
             continue;
-        *at = place->next;
-        free(place);
+        *at = claim->next;
+        free(claim);
         tn_store_name_drop(&store->base, &name->base);
         return true;
     }
@@ -116,14 +116,14 @@ static void look(struct tn_tenured *store, struct tn_tenured_name *name, bool gr
 
 static void looked(struct tn_resp_call *call)
 {
-    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
-    struct tn_tenured *store = ask->store;
-    struct tn_tenured_name *name = ask->name;
+    struct tn_tenured_job *job = (struct tn_tenured_job *)call;
+    struct tn_tenured *store = job->store;
+    struct tn_tenured_name *name = job->name;
     struct tn_store_lease lease;
     bool again = name->again;
 
-    tn_tenured_open_reply(ask);
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    tn_tenured_open_reply(job);
+    struct tn_tenured_reply reply = tn_reply_of(call->reply, call->reply_len);
     name->looking = name->again = false;
     if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
         tn_reply_lease(&reply, &lease);
@@ -133,7 +133,7 @@ static void looked(struct tn_resp_call *call)
     }
     if (again && call->status == 0 && name->base.watchers > 0 && store->link.ready)
         look(store, name, false);
-    tn_tenured_ask_free(ask);
+    tn_tenured_job_free(job);
 }
 
 /* What a message tells is too little to go by: the term that holds it is not in it. */
@@ -145,13 +145,13 @@ static void look(struct tn_tenured *store, struct tn_tenured_name *name, bool gr
     if (name->looking)
         name->again = true;
     else
-        name->looking = tn_tenured_ask(store, name, looked, 0, greets, words, 3) != NULL;
+        name->looking = tn_tenured_send(store, name, looked, 0, greets, words, 3) != NULL;
 }
 
 /* Refused or lost: the candidate's polls are the backstop. */
 static void watch_done(struct tn_resp_call *call)
 {
-    tn_tenured_ask_free((struct tn_tenured_ask *)call);
+    tn_tenured_job_free((struct tn_tenured_job *)call);
 }
 
 static void say_watch(struct tn_tenured *store, struct tn_tenured_name *name, bool on, bool greets)
@@ -159,7 +159,7 @@ static void say_watch(struct tn_tenured *store, struct tn_tenured_name *name, bo
     const struct tn_resp_word words[] = { tn_resp_word_of(on ? "WATCH" : "UNWATCH"),
                                           tn_resp_word_of(name->base.text) };
 
-    (void)tn_tenured_ask(store, name, watch_done, 1, greets, words, 2);
+    (void)tn_tenured_send(store, name, watch_done, 1, greets, words, 2);
 }
 
 /* Without a connection, the next one begins with it. */
@@ -179,20 +179,20 @@ int tn_tenured_watched(struct tn_store *base, struct tn_store_name *watched, boo
 
 static void attached(struct tn_resp_call *call)
 {
-    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
-    struct tn_tenured *store = ask->store;
+    struct tn_tenured_job *job = (struct tn_tenured_job *)call;
+    struct tn_tenured *store = job->store;
     char why[TN_ERROR_TEXT];
 
-    tn_tenured_open_reply(ask);
+    tn_tenured_open_reply(job);
     if (call->status == 0 && tn_resp_begins(&call->value, "GONE")) {
-        tn_tenured_forget_session(store, &ask->session);
+        tn_tenured_forget_session(store, &job->session);
     } else if (call->status == 0 && tn_resp_begins(&call->value, "OLDER")) {
         struct tn_text text;
         tn_text_init(&text, why, sizeof why);
         tn_tenured_explain_older(store, &text);
         tn_resp_link_refuse(&store->link, TENURE_E_DAMAGED, why);
     }
-    tn_tenured_ask_free(ask);
+    tn_tenured_job_free(job);
 }
 
 static void attach(struct tn_tenured *store, const struct tn_tenured_session *session)
@@ -207,27 +207,27 @@ static void attach(struct tn_tenured *store, const struct tn_tenured_session *se
     const struct tn_resp_word words[] = { tn_resp_word_of("SESSION"), tn_resp_word_of("ATTACH"),
                                           { secret, sizeof secret },  tn_resp_word_of("SAW"),
                                           tn_resp_word_of(saw),       tn_resp_word_of("BIND") };
-    struct tn_tenured_ask *ask =
-        tn_tenured_ask(store, NULL, attached, 0, true, words, bind ? 6 : 5);
-    if (ask != NULL)
-        ask->session = session->base.secret;
+    struct tn_tenured_job *job =
+        tn_tenured_send(store, NULL, attached, 0, true, words, bind ? 6 : 5);
+    if (job != NULL)
+        job->session = session->base.secret;
 }
 
 /* The answer of a term that asked for its place again. */
 static void queued_again(struct tn_resp_call *call)
 {
-    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
-    struct tn_tenured *store = ask->store;
-    struct tn_tenured_name *name = ask->name;
+    struct tn_tenured_job *job = (struct tn_tenured_job *)call;
+    struct tn_tenured *store = job->store;
+    struct tn_tenured_name *name = job->name;
     struct tn_secret hash;
 
-    tn_tenured_open_reply(ask);
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    tn_tenured_open_reply(job);
+    struct tn_tenured_reply reply = tn_reply_of(call->reply, call->reply_len);
     if (call->status != 0)
         goto out; /* The next connection asks again. */
-    tn_secret_hash(&ask->term, 't', &hash);
+    tn_secret_hash(&job->term, 't', &hash);
     if (tn_resp_begins(&call->value, "GONE")) {
-        tn_tenured_forget_session(store, &ask->session);
+        tn_tenured_forget_session(store, &job->session);
         goto out;
     }
     (void)tn_reply_list(&reply);
@@ -235,20 +235,20 @@ static void queued_again(struct tn_resp_call *call)
     if (tn_resp_begins(&word, "queued"))
         goto out;
     bool waited =
-        tn_tenured_forget_place(store, name->base.text, (uint32_t)strlen(name->base.text), &hash);
+        tn_tenured_forget_claim(store, name->base.text, (uint32_t)strlen(name->base.text), &hash);
     if (waited && tn_resp_begins(&word, "granted")) {
         uint64_t token = tn_reply_u64(&reply);
         tn_tenured_note_token(store, token);
         tn_store_granted(&store->base, name->base.text, &hash, token);
     }
 out:
-    tn_tenured_ask_free(ask);
+    tn_tenured_job_free(job);
 }
 
 static void begin_name(struct tn_tenured *store, struct tn_tenured_name *name)
 {
-    for (struct tn_tenured_place *place = name->places; place != NULL; place = place->next)
-        (void)tn_tenured_queue(store, name, place, queued_again);
+    for (struct tn_tenured_claim *claim = name->claims; claim != NULL; claim = claim->next)
+        (void)tn_tenured_queue(store, name, claim, queued_again);
     if (name->base.watchers > 0) {
         say_watch(store, name, true, true);
         look(store, name, true);
@@ -258,7 +258,7 @@ static void begin_name(struct tn_tenured *store, struct tn_tenured_name *name)
 /* Somebody else's server may listen there. */
 static bool is_tenured(struct tn_tenured *store, const struct tn_resp_call *hello)
 {
-    struct tn_reply reply = tn_reply_of(hello->reply, hello->reply_len);
+    struct tn_tenured_reply reply = tn_reply_of(hello->reply, hello->reply_len);
     uint32_t pairs = hello->value.type == TN_RESP_MAP ? tn_reply_list(&reply) : 0;
     bool tenured = false;
 
@@ -300,7 +300,7 @@ static void went_down(void *arg)
 
 /* --- News ------------------------------------------------------------------------------------- */
 
-static void hear_granted(struct tn_tenured *store, struct tn_reply *reply)
+static void hear_granted(struct tn_tenured *store, struct tn_tenured_reply *reply)
 {
     char name[TN_NAME_MAX + 1], digits[TN_SECRET_DIGITS + 1];
     struct tn_secret hash;
@@ -311,11 +311,11 @@ static void hear_granted(struct tn_tenured *store, struct tn_reply *reply)
         !tn_secret_parse(&hash, digits) || reply->bad)
         return;
     tn_tenured_note_token(store, token);
-    (void)tn_tenured_forget_place(store, name, len, &hash);
+    (void)tn_tenured_forget_claim(store, name, len, &hash);
     tn_store_granted(&store->base, name, &hash, token);
 }
 
-static void hear_revoked(struct tn_tenured *store, struct tn_reply *reply)
+static void hear_revoked(struct tn_tenured *store, struct tn_tenured_reply *reply)
 {
     char name[TN_NAME_MAX + 1];
 
@@ -328,7 +328,7 @@ static void hear_revoked(struct tn_tenured *store, struct tn_reply *reply)
 static void pushed(void *arg, const char *frame, size_t len)
 {
     struct tn_tenured *store = arg;
-    struct tn_reply reply = tn_reply_of(frame, len);
+    struct tn_tenured_reply reply = tn_reply_of(frame, len);
 
     if (store->base.closing)
         return;

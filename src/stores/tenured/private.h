@@ -2,6 +2,7 @@
  *
  *   store.c   opening, closing, and what is asked: a request becomes a command, a reply an answer
  *   back.c    what must be said again on every new connection: sessions, places in line, watches
+ *   list.c    lists of names, and their history
  *   reply.c   reading replies
  *   url.c     what the URL says
  *
@@ -30,8 +31,8 @@ struct tn_tenured_session {
 };
 
 /* A term that waits in line. */
-struct tn_tenured_place {
-    struct tn_tenured_place *next;
+struct tn_tenured_claim {
+    struct tn_tenured_claim *next;
     struct tn_secret session, term;
     struct tn_secret hash; /* Of the term, as the daemon tells it. */
 };
@@ -39,7 +40,7 @@ struct tn_tenured_place {
 /* A name that is watched or waited for. */
 struct tn_tenured_name {
     struct tn_store_name base; /* First. Each place, and each command under way, uses it. */
-    struct tn_tenured_place *places;
+    struct tn_tenured_claim *claims;
     bool looking; /* Its record is asked for, */
     bool again;   /* and must be asked for again. */
 };
@@ -62,7 +63,7 @@ struct tn_tenured {
 };
 
 /* One command under way. */
-struct tn_tenured_ask {
+struct tn_tenured_job {
     struct tn_resp_call call; /* First. */
     struct tn_tenured *store;
     struct tn_tenured_name *name; /* NULL: none. */
@@ -78,50 +79,50 @@ TENURE_MUST_USE int tn_tenured_url_parse(struct tn_tenured_url *ret_url, const c
 
 /* --- reply.c: one value after the other of a reply -------------------------------------------- */
 
-struct tn_reply {
+struct tn_tenured_reply {
     const char *bytes;
     size_t len, at;
     bool bad; /* Something was not as expected; all values from then on are 0 or empty. */
 };
 
-struct tn_reply tn_reply_of(const char *bytes, size_t len);
-struct tn_resp_value tn_reply_next(struct tn_reply *reply);
-uint64_t tn_reply_u64(struct tn_reply *reply);
-tenure_ns tn_reply_ms(struct tn_reply *reply);
+struct tn_tenured_reply tn_reply_of(const char *bytes, size_t len);
+struct tn_resp_value tn_reply_next(struct tn_tenured_reply *reply);
+uint64_t tn_reply_u64(struct tn_tenured_reply *reply);
+tenure_ns tn_reply_ms(struct tn_tenured_reply *reply);
 /* The number of elements of an array, or of pairs of a map. */
-uint32_t tn_reply_list(struct tn_reply *reply);
+uint32_t tn_reply_list(struct tn_tenured_reply *reply);
 /* A string of at most @size - 1 bytes, with a zero behind it; its length. */
-uint32_t tn_reply_text(struct tn_reply *reply, char *buf, size_t size);
-void tn_reply_skip(struct tn_reply *reply);
+uint32_t tn_reply_text(struct tn_tenured_reply *reply, char *buf, size_t size);
+void tn_reply_skip(struct tn_tenured_reply *reply);
 /* A lease as LEASE GET gives it. */
-void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease);
+void tn_reply_lease(struct tn_tenured_reply *reply, struct tn_store_lease *ret_lease);
 
 /* The reply belongs to the command: its tag is taken off, and what is left is the command's own. If
  * it belongs to another, the call has failed with an unknown outcome, and the connection is given
  * up. */
-void tn_tenured_open_reply(struct tn_tenured_ask *ask);
+void tn_tenured_open_reply(struct tn_tenured_job *job);
 
 /* --- store.c ---------------------------------------------------------------------------------- */
 
 /* A command of ours about @name (may be NULL). The words are copied. NULL: no memory; otherwise it
- * is on its way, and done() frees it with tn_tenured_ask_free. @greets: between up and ready. */
-struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenured_name *name,
-                                      void (*done)(struct tn_resp_call *call), uint32_t confirms,
-                                      bool greets, const struct tn_resp_word *words,
-                                      uint32_t count);
-void tn_tenured_ask_free(struct tn_tenured_ask *ask);
+ * is on its way, and done() frees it with tn_tenured_job_free. @greets: between up and ready. */
+struct tn_tenured_job *tn_tenured_send(struct tn_tenured *store, struct tn_tenured_name *name,
+                                       void (*done)(struct tn_resp_call *call), uint32_t confirms,
+                                       bool greets, const struct tn_resp_word *words,
+                                       uint32_t count);
+void tn_tenured_job_free(struct tn_tenured_job *job);
 
 void tn_tenured_note_token(struct tn_tenured *store, uint64_t token);
 
 /* What is wrong with the data, and what to do about it. */
 void tn_tenured_explain_older(const struct tn_tenured *store, struct tn_text *text);
-/* "tenured WHERE: what the daemon said". */
-void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_value *value,
-                        char *buf, size_t size);
+/* What an error of the daemon's means: the code, and "tenured WHERE: what it said". */
+int tn_tenured_blame(const struct tn_tenured *store, const struct tn_resp_value *value, char *buf,
+                     size_t size);
 
 /* LEASE ACQUIRE ... QUEUE. */
-struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenured_name *name,
-                                        const struct tn_tenured_place *place,
+struct tn_tenured_job *tn_tenured_queue(struct tn_tenured *store, struct tn_tenured_name *name,
+                                        const struct tn_tenured_claim *claim,
                                         void (*done)(struct tn_resp_call *call));
 
 /* --- back.c ----------------------------------------------------------------------------------- */
@@ -134,13 +135,18 @@ void tn_tenured_keep_session(struct tn_tenured *store, const struct tn_op *op, t
 void tn_tenured_forget_session(struct tn_tenured *store, const struct tn_secret *secret);
 
 /* What the frame does not free. */
-void tn_tenured_free_places(struct tn_tenured *store);
+void tn_tenured_free_claims(struct tn_tenured *store);
 
 /* The term waits, or waits no more. Returns whether it did. */
-void tn_tenured_keep_place(struct tn_tenured *store, const struct tn_op *op);
-bool tn_tenured_forget_place(struct tn_tenured *store, const char *name, uint32_t len,
+void tn_tenured_keep_claim(struct tn_tenured *store, const struct tn_op *op);
+bool tn_tenured_forget_claim(struct tn_tenured *store, const char *name, uint32_t len,
                              const struct tn_secret *hash);
 
 int tn_tenured_watched(struct tn_store *base, struct tn_store_name *name, bool on);
+
+/* --- list.c ----------------------------------------------------------------------------------- */
+
+/* ops->ask. */
+void tn_tenured_list(struct tn_store *base, struct tn_store_query *query);
 
 #endif

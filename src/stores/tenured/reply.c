@@ -5,12 +5,12 @@
 #include "base/time.h"
 #include "stores/tenured/private.h"
 
-struct tn_reply tn_reply_of(const char *bytes, size_t len)
+struct tn_tenured_reply tn_reply_of(const char *bytes, size_t len)
 {
-    return (struct tn_reply) { bytes, len, 0, false };
+    return (struct tn_tenured_reply) { bytes, len, 0, false };
 }
 
-struct tn_resp_value tn_reply_next(struct tn_reply *reply)
+struct tn_resp_value tn_reply_next(struct tn_tenured_reply *reply)
 {
     struct tn_resp_value value = { .type = TN_RESP_NULL };
 
@@ -19,7 +19,7 @@ struct tn_resp_value tn_reply_next(struct tn_reply *reply)
     return value;
 }
 
-uint64_t tn_reply_u64(struct tn_reply *reply)
+uint64_t tn_reply_u64(struct tn_tenured_reply *reply)
 {
     struct tn_resp_value value = tn_reply_next(reply);
     char digits[24];
@@ -40,7 +40,7 @@ uint64_t tn_reply_u64(struct tn_reply *reply)
 }
 
 /* What is overdue has a negative rest. */
-tenure_ns tn_reply_ms(struct tn_reply *reply)
+tenure_ns tn_reply_ms(struct tn_tenured_reply *reply)
 {
     struct tn_resp_value value = tn_reply_next(reply);
 
@@ -49,7 +49,7 @@ tenure_ns tn_reply_ms(struct tn_reply *reply)
     return reply->bad || value.integer < 0 ? 0 : TN_MS(value.integer);
 }
 
-uint32_t tn_reply_list(struct tn_reply *reply)
+uint32_t tn_reply_list(struct tn_tenured_reply *reply)
 {
     struct tn_resp_value value = tn_reply_next(reply);
 
@@ -59,7 +59,7 @@ uint32_t tn_reply_list(struct tn_reply *reply)
     return 0;
 }
 
-uint32_t tn_reply_text(struct tn_reply *reply, char *buf, size_t size)
+uint32_t tn_reply_text(struct tn_tenured_reply *reply, char *buf, size_t size)
 {
     struct tn_resp_value value = tn_reply_next(reply);
 
@@ -73,7 +73,7 @@ uint32_t tn_reply_text(struct tn_reply *reply, char *buf, size_t size)
     return value.len;
 }
 
-void tn_reply_skip(struct tn_reply *reply)
+void tn_reply_skip(struct tn_tenured_reply *reply)
 {
     for (uint64_t left = 1; left > 0 && !reply->bad; left--) {
         struct tn_resp_value value = tn_reply_next(reply);
@@ -84,7 +84,7 @@ void tn_reply_skip(struct tn_reply *reply)
     }
 }
 
-void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease)
+void tn_reply_lease(struct tn_tenured_reply *reply, struct tn_store_lease *ret_lease)
 {
     struct tn_store_record *record = &ret_lease->record;
     uint32_t pairs = tn_reply_list(reply);
@@ -113,6 +113,11 @@ void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease)
             if (tn_reply_text(reply, text, sizeof text) != TN_SECRET_DIGITS ||
                 !tn_secret_parse(&record->term, text))
                 reply->bad = true;
+        } else if (tn_resp_begins(&key, "since_ms")) {
+            ret_lease->since = tn_reply_ms(reply) / TN_MS(1);
+        } else if (tn_resp_begins(&key, "waiting")) {
+            ret_lease->waiting = (uint32_t)tn_reply_u64(reply);
+            ret_lease->counted = true;
         } else {
             tn_reply_skip(reply);
         }
@@ -124,17 +129,17 @@ void tn_reply_lease(struct tn_reply *reply, struct tn_store_lease *ret_lease)
 /* A renewal extends the deadline from when it was sent. So the reply to another command, however
  * good, must not be taken for its own: a connection may have lost its step, or somebody on the way
  * repeats what was said before. */
-void tn_tenured_open_reply(struct tn_tenured_ask *ask)
+void tn_tenured_open_reply(struct tn_tenured_job *job)
 {
-    struct tn_resp_call *call = &ask->call;
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    struct tn_resp_call *call = &job->call;
+    struct tn_tenured_reply reply = tn_reply_of(call->reply, call->reply_len);
 
     /* Untagged errors extend nothing: the daemon is too old, or does not let us in. */
-    if (call->status != 0 || ask->tag == 0 || call->value.type == TN_RESP_ERROR)
+    if (call->status != 0 || job->tag == 0 || call->value.type == TN_RESP_ERROR)
         return;
     bool whole = call->value.type == TN_RESP_ARRAY && tn_reply_list(&reply) == 2;
-    if (!whole || tn_reply_u64(&reply) != ask->tag || reply.bad) {
-        tn_stream_doubt(&ask->store->link.stream, "an answer to another request");
+    if (!whole || tn_reply_u64(&reply) != job->tag || reply.bad) {
+        tn_stream_doubt(&job->store->link.stream, "an answer to another request");
         call->status = TENURE_E_TIMEOUT;
         call->error = "tenured: an answer to another request; is something between that repeats?";
         return;

@@ -19,24 +19,24 @@
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
-struct command {
+struct tenured_command {
     struct tn_resp_word words[TN_TENURED_WORDS];
     uint32_t count;
     char texts[TN_TENURED_WORDS][TN_SECRET_DIGITS]; /* Of words that are made here. */
 };
 
-static void add_bytes(struct command *command, const char *bytes, uint32_t len)
+static void add_bytes(struct tenured_command *command, const char *bytes, uint32_t len)
 {
     TN_ASSERT(command->count < TN_TENURED_WORDS);
     command->words[command->count++] = (struct tn_resp_word) { bytes, len };
 }
 
-static void add(struct command *command, const char *text)
+static void add(struct tenured_command *command, const char *text)
 {
     add_bytes(command, text, (uint32_t)strlen(text));
 }
 
-static void add_number(struct command *command, uint64_t number)
+static void add_number(struct tenured_command *command, uint64_t number)
 {
     char *text = command->texts[command->count];
     int len = snprintf(text, TN_SECRET_DIGITS, "%llu", (unsigned long long)number);
@@ -46,7 +46,7 @@ static void add_number(struct command *command, uint64_t number)
 
 /* All zero is nobody's secret, and the daemon does not even read it; it shall answer as to any
  * other stranger. */
-static void add_secret(struct command *command, const struct tn_tenured *store,
+static void add_secret(struct tenured_command *command, const struct tn_tenured *store,
                        const struct tn_secret *secret)
 {
     char *text = command->texts[command->count];
@@ -60,7 +60,7 @@ static bool binds(const struct tn_tenured *store)
     return store->base.how.bind != TN_BIND_NONE && store->url.local && !store->unbindable;
 }
 
-static void add_open(struct command *command, const struct tn_tenured *store,
+static void add_open(struct tenured_command *command, const struct tn_tenured *store,
                      const struct tn_op *op)
 {
     add_number(command, (uint64_t)((op->ttl + TN_MS(1) - 1) / TN_MS(1)));
@@ -72,7 +72,7 @@ static void add_open(struct command *command, const struct tn_tenured *store,
         add(command, "BIND");
 }
 
-static void add_session_words(struct command *command, const struct tn_tenured *store,
+static void add_session_words(struct tenured_command *command, const struct tn_tenured *store,
                               const struct tn_op *op)
 {
     add(command, "SESSION");
@@ -90,7 +90,7 @@ static void add_session_words(struct command *command, const struct tn_tenured *
     }
 }
 
-static void add_acquire(struct command *command, const struct tn_tenured *store,
+static void add_acquire(struct tenured_command *command, const struct tn_tenured *store,
                         const struct tn_secret *session, const struct tn_secret *term,
                         const char *name, uint32_t name_len, bool wait)
 {
@@ -103,7 +103,7 @@ static void add_acquire(struct command *command, const struct tn_tenured *store,
         add(command, "QUEUE");
 }
 
-static void make_command(struct command *command, const struct tn_tenured *store,
+static void make_command(struct tenured_command *command, const struct tn_tenured *store,
                          const struct tn_op *op)
 {
     switch (op->kind) {
@@ -135,6 +135,11 @@ static void make_command(struct command *command, const struct tn_tenured *store
             add_number(command, op->token);
         return;
     case TN_OP_RAISE:
+        add(command, "TOKEN");
+        add(command, "RAISE");
+        add_number(command, op->token);
+        return;
+    case TN_OP_GRANT:
     case TN_OP_TICK:
         break;
     }
@@ -145,66 +150,67 @@ static void make_command(struct command *command, const struct tn_tenured *store
 
 /* "TAG N" and the command. What is confirmed by messages has no tag; it only says that a name is
  * to be looked at. */
-static int send_tagged(struct tn_tenured *store, struct tn_tenured_ask *ask, bool greets,
+static int send_tagged(struct tn_tenured *store, struct tn_tenured_job *job, bool greets,
                        const struct tn_resp_word *words, uint32_t count)
 {
-    struct command command = { .count = 0 };
+    struct tenured_command command = { .count = 0 };
 
-    if (ask->call.confirms == 0) {
-        ask->tag = ++store->tag;
+    if (job->call.confirms == 0) {
+        job->tag = ++store->tag;
         add(&command, "TAG");
-        add_number(&command, ask->tag);
+        add_number(&command, job->tag);
     }
     for (uint32_t i = 0; i < count; i++)
         add_bytes(&command, words[i].bytes, words[i].len);
-    return greets ? tn_resp_link_greet(&store->link, &ask->call, command.words, command.count)
-                  : tn_resp_link_send(&store->link, &ask->call, command.words, command.count);
+    return greets ? tn_resp_link_greet(&store->link, &job->call, command.words, command.count)
+                  : tn_resp_link_send(&store->link, &job->call, command.words, command.count);
 }
 
-struct tn_tenured_ask *tn_tenured_ask(struct tn_tenured *store, struct tn_tenured_name *name,
-                                      void (*done)(struct tn_resp_call *call), uint32_t confirms,
-                                      bool greets, const struct tn_resp_word *words, uint32_t count)
+struct tn_tenured_job *tn_tenured_send(struct tn_tenured *store, struct tn_tenured_name *name,
+                                       void (*done)(struct tn_resp_call *call), uint32_t confirms,
+                                       bool greets, const struct tn_resp_word *words,
+                                       uint32_t count)
 {
-    struct tn_tenured_ask *ask = calloc(1, sizeof *ask);
+    struct tn_tenured_job *job = calloc(1, sizeof *job);
 
-    if (ask == NULL)
+    if (job == NULL)
         return NULL;
-    ask->store = store;
-    ask->call.done = done;
-    ask->call.confirms = confirms;
-    ask->call.give_up_at = tn_clock_now(store->base.how.clock) + OWN_PATIENCE;
-    if (send_tagged(store, ask, greets, words, count) < 0) {
-        free(ask);
+    job->store = store;
+    job->call.done = done;
+    job->call.confirms = confirms;
+    job->call.give_up_at = tn_clock_now(store->base.how.clock) + OWN_PATIENCE;
+    if (send_tagged(store, job, greets, words, count) < 0) {
+        free(job);
         return NULL;
     }
-    ask->name = name;
+    job->name = name;
     if (name != NULL)
         name->base.uses++;
-    return ask;
+    return job;
 }
 
-void tn_tenured_ask_free(struct tn_tenured_ask *ask)
+void tn_tenured_job_free(struct tn_tenured_job *job)
 {
-    if (ask->name != NULL)
-        tn_store_name_drop(&ask->store->base, &ask->name->base);
-    free(ask);
+    if (job->name != NULL)
+        tn_store_name_drop(&job->store->base, &job->name->base);
+    free(job);
 }
 
-struct tn_tenured_ask *tn_tenured_queue(struct tn_tenured *store, struct tn_tenured_name *name,
-                                        const struct tn_tenured_place *place,
+struct tn_tenured_job *tn_tenured_queue(struct tn_tenured *store, struct tn_tenured_name *name,
+                                        const struct tn_tenured_claim *claim,
                                         void (*done)(struct tn_resp_call *call))
 {
-    struct command command = { .count = 0 };
+    struct tenured_command command = { .count = 0 };
 
-    add_acquire(&command, store, &place->session, &place->term, name->base.text,
+    add_acquire(&command, store, &claim->session, &claim->term, name->base.text,
                 (uint32_t)strlen(name->base.text), true);
-    struct tn_tenured_ask *ask =
-        tn_tenured_ask(store, name, done, 0, true, command.words, command.count);
-    if (ask != NULL) {
-        ask->session = place->session;
-        ask->term = place->term;
+    struct tn_tenured_job *job =
+        tn_tenured_send(store, name, done, 0, true, command.words, command.count);
+    if (job != NULL) {
+        job->session = claim->session;
+        job->term = claim->term;
     }
-    return ask;
+    return job;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
@@ -223,24 +229,8 @@ void tn_tenured_explain_older(const struct tn_tenured *store, struct tn_text *te
                  (unsigned long long)store->saw, (unsigned long long)store->saw);
 }
 
-void tn_tenured_explain(const struct tn_tenured *store, const struct tn_resp_value *value,
-                        char *buf, size_t size)
-{
-    struct tn_text text;
-
-    tn_text_init(&text, buf, size);
-    tn_text_addf(&text, "%s ", store->link.stream.scheme);
-    tn_text_escape(&text, store->link.stream.at.where, strlen(store->link.stream.at.where));
-    tn_text_add(&text, ": ");
-    if (tn_resp_begins(value, "OLDER"))
-        tn_tenured_explain_older(store, &text);
-    else
-        tn_text_escape(&text, value->bytes, value->len);
-}
-
-/* An error of the daemon's: an answer, or a failure. */
-static void take_error(struct tn_tenured *store, struct tn_store_req *req,
-                       const struct tn_resp_value *value)
+int tn_tenured_blame(const struct tn_tenured *store, const struct tn_resp_value *value, char *buf,
+                     size_t size)
 {
     static const struct {
         const char *word;
@@ -250,8 +240,28 @@ static void take_error(struct tn_tenured *store, struct tn_store_req *req,
         { "FULL", TENURE_E_FULL },     { "UNAVAILABLE", TENURE_E_UNAVAILABLE },
         { "OLDER", TENURE_E_DAMAGED }, { "ERR", TENURE_E_UNSUPPORTED },
     };
+    const struct tn_stream *stream = &store->link.stream;
     int status = TENURE_E_UNSUPPORTED;
+    struct tn_text text;
 
+    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+        if (tn_resp_begins(value, failures[i].word))
+            status = failures[i].status;
+    tn_text_init(&text, buf, size);
+    tn_text_addf(&text, "%s ", stream->scheme);
+    tn_text_escape(&text, stream->at.where, strlen(stream->at.where));
+    tn_text_add(&text, ": ");
+    if (tn_resp_begins(value, "OLDER"))
+        tn_tenured_explain_older(store, &text);
+    else
+        tn_text_escape(&text, value->bytes, value->len);
+    return status;
+}
+
+/* An error of the daemon's: an answer, or a failure. */
+static void take_error(struct tn_tenured *store, struct tn_store_req *req,
+                       const struct tn_resp_value *value)
+{
     if (tn_resp_begins(value, "GONE")) {
         req->answer = TN_ANSWER_GONE;
         tn_tenured_forget_session(store, &req->op.session);
@@ -260,18 +270,15 @@ static void take_error(struct tn_tenured *store, struct tn_store_req *req,
     } else if (tn_resp_begins(value, "DENIED held")) {
         req->answer = TN_ANSWER_DENIED;
     } else {
-        for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
-            if (tn_resp_begins(value, failures[i].word))
-                status = failures[i].status;
         /* Asked again without BIND, it may be opened. */
         if (tn_resp_begins(value, "UNAVAILABLE the peer's process"))
             store->unbindable = true;
-        req->status = status;
-        tn_tenured_explain(store, value, req->error, sizeof req->error);
+        req->status = tn_tenured_blame(store, value, req->error, sizeof req->error);
     }
 }
 
-static void take_open(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+static void take_open(struct tn_tenured *store, struct tn_store_req *req,
+                      struct tn_tenured_reply *reply)
 {
     uint32_t pairs = tn_reply_list(reply);
 
@@ -294,7 +301,8 @@ static void take_open(struct tn_tenured *store, struct tn_store_req *req, struct
 }
 
 /* Revocations are told before the renewal that brings them. */
-static void take_renew(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+static void take_renew(struct tn_tenured *store, struct tn_store_req *req,
+                       struct tn_tenured_reply *reply)
 {
     char name[TN_NAME_MAX + 1];
 
@@ -324,7 +332,7 @@ static void take_grant(struct tn_tenured *store, struct tn_store_req *req, uint6
     record->token = token;
     tn_req_hash(req);
     record->term = req->term_hash;
-    (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &record->term);
+    (void)tn_tenured_forget_claim(store, req->op.name, req->op.name_len, &record->term);
     if (session == NULL)
         return;
     record->ttl = record->remaining = session->ttl;
@@ -337,40 +345,41 @@ static void take_grant(struct tn_tenured *store, struct tn_store_req *req, uint6
  * stands. */
 static void read_holder(struct tn_resp_call *call)
 {
-    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
-    struct tn_store_req *req = ask->req;
+    struct tn_tenured_job *job = (struct tn_tenured_job *)call;
+    struct tn_store_req *req = job->req;
     struct tn_store_lease lease;
 
-    tn_tenured_open_reply(ask);
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    tn_tenured_open_reply(job);
+    struct tn_tenured_reply reply = tn_reply_of(call->reply, call->reply_len);
     if (call->status == 0 && call->value.type != TN_RESP_ERROR) {
         tn_reply_lease(&reply, &lease);
         if (!reply.bad && lease.record.held && lease.record.token == req->record.token)
             req->record = lease.record;
     }
-    tn_tenured_ask_free(ask);
+    tn_tenured_job_free(job);
     req->done(req);
 }
 
 /* True: the request is not over yet. */
 static bool ask_holder(struct tn_tenured *store, struct tn_store_req *req)
 {
-    struct command command = { .count = 0 };
+    struct tenured_command command = { .count = 0 };
     struct tn_op read = { .kind = TN_OP_READ, .name = req->op.name, .name_len = req->op.name_len };
 
     if (store->base.closing)
         return false;
     make_command(&command, store, &read);
-    struct tn_tenured_ask *ask =
-        tn_tenured_ask(store, NULL, read_holder, 0, false, command.words, command.count);
-    if (ask == NULL)
+    struct tn_tenured_job *job =
+        tn_tenured_send(store, NULL, read_holder, 0, false, command.words, command.count);
+    if (job == NULL)
         return false;
-    ask->req = req;
-    ask->call.give_up_at = req->give_up_at;
+    job->req = req;
+    job->call.give_up_at = req->give_up_at;
     return true;
 }
 
-static bool take_acquire(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+static bool take_acquire(struct tn_tenured *store, struct tn_store_req *req,
+                         struct tn_tenured_reply *reply)
 {
     struct tn_store_record *record = &req->record;
     uint32_t count = tn_reply_list(reply);
@@ -384,21 +393,23 @@ static bool take_acquire(struct tn_tenured *store, struct tn_store_req *req, str
     }
     if (count < 4)
         reply->bad = true;
-    record->held = true;
+    /* An agent may not know yet who has it. */
+    record->held = token != 0 || !tn_resp_begins(&word, "queued");
     record->token = token;
     record->label_len = tn_reply_text(reply, record->label, sizeof record->label);
     record->remaining = tn_reply_ms(reply);
     if (tn_resp_begins(&word, "queued")) {
         /* At once, because the grant may be the next to come. */
         req->answer = TN_ANSWER_QUEUED;
-        tn_tenured_keep_place(store, &req->op);
+        tn_tenured_keep_claim(store, &req->op);
         return false;
     }
     req->answer = TN_ANSWER_HELD;
     return !reply->bad && ask_holder(store, req);
 }
 
-static void take_lease(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+static void take_lease(struct tn_tenured *store, struct tn_store_req *req,
+                       struct tn_tenured_reply *reply)
 {
     struct tn_store_lease lease;
 
@@ -409,7 +420,8 @@ static void take_lease(struct tn_tenured *store, struct tn_store_req *req, struc
 }
 
 /* True: the request is not over yet. */
-static bool take_reply(struct tn_tenured *store, struct tn_store_req *req, struct tn_reply *reply)
+static bool take_reply(struct tn_tenured *store, struct tn_store_req *req,
+                       struct tn_tenured_reply *reply)
 {
     bool more = false;
 
@@ -433,6 +445,7 @@ static bool take_reply(struct tn_tenured *store, struct tn_store_req *req, struc
     case TN_OP_CLOSE:
     case TN_OP_REVOKE:
     case TN_OP_RAISE:
+    case TN_OP_GRANT:
     case TN_OP_TICK:
         req->answer = TN_ANSWER_OK;
     }
@@ -444,13 +457,13 @@ static bool take_reply(struct tn_tenured *store, struct tn_store_req *req, struc
 
 static void replied(struct tn_resp_call *call)
 {
-    struct tn_tenured_ask *ask = (struct tn_tenured_ask *)call;
-    struct tn_tenured *store = ask->store;
-    struct tn_store_req *req = ask->req;
+    struct tn_tenured_job *job = (struct tn_tenured_job *)call;
+    struct tn_tenured *store = job->store;
+    struct tn_store_req *req = job->req;
     bool more = false;
 
-    tn_tenured_open_reply(ask);
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
+    tn_tenured_open_reply(job);
+    struct tn_tenured_reply reply = tn_reply_of(call->reply, call->reply_len);
     if (call->status != 0)
         tn_req_fail(req, call->status, call->error);
     else if (call->value.type == TN_RESP_ERROR)
@@ -459,7 +472,7 @@ static void replied(struct tn_resp_call *call)
         more = take_reply(store, req, &reply);
     if (req->op.kind == TN_OP_CLOSE && req->status == 0)
         tn_tenured_forget_session(store, &req->op.session);
-    tn_tenured_ask_free(ask);
+    tn_tenured_job_free(job);
     if (!more)
         req->done(req);
 }
@@ -469,123 +482,32 @@ static void replied(struct tn_resp_call *call)
 static void submit(struct tn_store *base, struct tn_store_req *req)
 {
     struct tn_tenured *store = (struct tn_tenured *)base;
-    struct command command = { .count = 0 };
-    struct tn_tenured_ask *ask = calloc(1, sizeof *ask);
+    struct tenured_command command = { .count = 0 };
+    struct tn_tenured_job *job = calloc(1, sizeof *job);
 
     make_command(&command, store, &req->op);
     /* It is not wanted any more; a new connection must not ask for it again. */
     if (req->op.kind == TN_OP_RELEASE) {
         tn_req_hash(req);
-        (void)tn_tenured_forget_place(store, req->op.name, req->op.name_len, &req->term_hash);
+        (void)tn_tenured_forget_claim(store, req->op.name, req->op.name_len, &req->term_hash);
     }
-    if (ask != NULL) {
-        ask->store = store;
-        ask->req = req;
-        ask->call.done = replied;
-        ask->call.give_up_at = req->give_up_at;
+    if (job != NULL) {
+        job->store = store;
+        job->req = req;
+        job->call.done = replied;
+        job->call.give_up_at = req->give_up_at;
     }
-    if (ask == NULL || send_tagged(store, ask, false, command.words, command.count) < 0) {
-        free(ask);
+    if (job == NULL || send_tagged(store, job, false, command.words, command.count) < 0) {
+        free(job);
         tn_req_refuse(base, req, TENURE_E_NOMEM, "out of memory");
     }
-}
-
-/* --- Listing ---------------------------------------------------------------------------------- */
-
-struct listing {
-    struct tn_resp_call call; /* First. */
-    struct tn_tenured *store;
-    struct tn_store_query *query;
-};
-
-static void end_listing(struct listing *listing, int status, const char *error)
-{
-    tn_query_done(listing->query, status, error);
-    free(listing);
-}
-
-static void add_page(struct listing *listing, struct tn_reply *reply)
-{
-    struct tn_store_lease *lease;
-
-    for (uint32_t left = tn_reply_list(reply); left > 0 && !reply->bad; left--) {
-        lease = tn_query_add_lease(listing->query);
-        if (lease == NULL)
-            return;
-        tn_reply_lease(reply, lease);
-    }
-}
-
-static void ask_page(struct listing *listing, uint64_t cursor);
-
-static void page_done(struct tn_resp_call *call)
-{
-    struct listing *listing = (struct listing *)call;
-    struct tn_reply reply = tn_reply_of(call->reply, call->reply_len);
-    struct tn_store_req error = { .status = 0 };
-
-    if (call->status != 0) {
-        end_listing(listing, call->status, call->error);
-        return;
-    }
-    if (call->value.type == TN_RESP_ERROR) {
-        take_error(listing->store, &error, &call->value);
-        end_listing(listing, error.status != 0 ? error.status : TENURE_E_UNAVAILABLE, error.error);
-        return;
-    }
-    (void)tn_reply_list(&reply);
-    uint64_t cursor = tn_reply_u64(&reply);
-    add_page(listing, &reply);
-    if (reply.bad)
-        end_listing(listing, TENURE_E_UNSUPPORTED, "tenured: a list that cannot be read");
-    else if (cursor == 0 || listing->query->no_memory)
-        end_listing(listing, 0, NULL);
-    else
-        ask_page(listing, cursor);
-}
-
-static void ask_page(struct listing *listing, uint64_t cursor)
-{
-    struct tn_tenured *store = listing->store;
-    struct command command = { .count = 0 };
-
-    add(&command, "LEASE");
-    add(&command, "LIST");
-    add_number(&command, cursor);
-    add(&command, "COUNT");
-    add(&command, "1000");
-    if (listing->query->prefix[0] != '\0') {
-        add(&command, "PREFIX");
-        add(&command, listing->query->prefix);
-    }
-    listing->call = (struct tn_resp_call) { .done = page_done };
-    listing->call.give_up_at = tn_clock_now(store->base.how.clock) + store->base.how.patience;
-    if (store->base.closing) {
-        end_listing(listing, TENURE_E_CLOSED, NULL);
-    } else if (tn_resp_link_send(&store->link, &listing->call, command.words, command.count) < 0) {
-        tn_query_refuse(&store->base, listing->query, TENURE_E_NOMEM, "out of memory");
-        free(listing);
-    }
-}
-
-static void ask_list(struct tn_store *base, struct tn_store_query *query)
-{
-    struct listing *listing = calloc(1, sizeof *listing);
-
-    if (listing == NULL) {
-        tn_query_refuse(base, query, TENURE_E_NOMEM, "out of memory");
-        return;
-    }
-    listing->store = (struct tn_tenured *)base;
-    listing->query = query;
-    ask_page(listing, 0);
 }
 
 /* --- Life and death --------------------------------------------------------------------------- */
 
 static void free_rest(struct tn_store *base)
 {
-    tn_tenured_free_places((struct tn_tenured *)base);
+    tn_tenured_free_claims((struct tn_tenured *)base);
     tn_tls_context_free(((struct tn_tenured *)base)->tls);
 }
 
@@ -674,16 +596,17 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 #define WHY_STRICT "nothing is answered before it is on the disk of the one daemon"
 
-#define OPS(scheme_)                                                                             \
-    {                                                                                            \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS, .ttl_min = TN_SEC(1),       \
-        .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,                      \
-        .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close, .facts = facts, \
-        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",                 \
-        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",            \
-        .name_size = sizeof(struct tn_tenured_name),                                             \
-        .session_size = sizeof(struct tn_tenured_session), .watched = tn_tenured_watched,        \
-        .ask = ask_list, .shut = shut, .free = free_rest,                                        \
+#define OPS(scheme_)                                                                              \
+    {                                                                                             \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES,            \
+        .ttl_min = TN_SEC(1), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit, \
+        .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,                    \
+        .history = tn_store_history, .close = tn_store_close, .facts = facts,                     \
+        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",                  \
+        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",             \
+        .name_size = sizeof(struct tn_tenured_name),                                              \
+        .session_size = sizeof(struct tn_tenured_session), .watched = tn_tenured_watched,         \
+        .ask = tn_tenured_list, .shut = shut, .free = free_rest,                                  \
     }
 
 const struct tn_store_ops tn_unix_store_ops = OPS("unix");

@@ -11,9 +11,7 @@
 #include "runtime/clock.h"
 #include "stores/zookeeper/private.h"
 
-struct tn_zk_call *tn_zk_call_new(struct tn_zk_session *session,
-                                  void (*hear)(struct tn_zk_call *call,
-                                               const struct tn_zk_reply *reply))
+struct tn_zk_call *tn_zk_call_new(struct tn_zk_session *session, void *asker, tn_zk_hear *hear)
 {
     struct tn_zk_call *call = calloc(1, sizeof *call);
 
@@ -21,6 +19,7 @@ struct tn_zk_call *tn_zk_call_new(struct tn_zk_session *session,
      * silently lost track of its own node is none. */
     TN_ASSERT(call != NULL);
     call->session = session;
+    call->asker = asker;
     call->hear = hear;
     call->sent_at = tn_zk_now(session->store);
     call->link = session->calls_end;
@@ -31,17 +30,20 @@ struct tn_zk_call *tn_zk_call_new(struct tn_zk_session *session,
     return call;
 }
 
-void tn_zk_call_for_op(struct tn_zk_call *call, struct tn_zk_op *op)
+static void forget_asker(struct tn_zk_call *calls, const void *asker)
 {
-    call->op = op;
-    op->pins++;
+    for (struct tn_zk_call *call = calls; call != NULL; call = call->next)
+        if (call->asker == asker)
+            call->asker = NULL;
 }
 
-void tn_zk_call_for_lease(struct tn_zk_call *call, struct tn_zk_lease *lease)
+void tn_zk_call_forget(struct tn_zk_store *store, const void *asker)
 {
-    call->lease = lease;
-    call->flow = lease->flow;
-    lease->pins++;
+    struct tn_zk_session *session = NULL;
+
+    while ((session = tn_zk_session_next(store, session)) != NULL)
+        forget_asker(session->calls, asker);
+    forget_asker(store->broken, asker);
 }
 
 static void unlink_call(struct tn_zk_call *call)
@@ -57,11 +59,8 @@ static void unlink_call(struct tn_zk_call *call)
 
 static void hear_call(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
-    call->hear(call, reply);
-    if (call->op != NULL)
-        tn_zk_op_unpin(call->op);
-    if (call->lease != NULL)
-        tn_zk_lease_unpin(call->lease);
+    if (call->asker != NULL)
+        call->hear(call, reply);
     free(call);
 }
 
@@ -71,7 +70,7 @@ static void deliver(const void *data, const struct tn_zk_reply *reply)
     struct tn_zk_call *call = *(struct tn_zk_call *const *)(const void *)&data;
 
     unlink_call(call);
-    tn_zk_kick(call->session->store);
+    tn_store_kick(&call->session->store->base);
     call->session->dirty = true;
     call->session->heard_at = tn_zk_now(call->session->store);
     hear_call(call, reply);
@@ -118,7 +117,7 @@ static void sent(struct tn_zk_call *call, int rc)
 {
     struct tn_zk_store *store = call->session->store;
 
-    tn_zk_kick(store);
+    tn_store_kick(&store->base);
     if (rc == ZOK)
         return;
     unlink_call(call);
@@ -196,9 +195,13 @@ void tn_zk_call_set(struct tn_zk_call *call, const char *path, const char *value
     sent(call, zoo_aset(call->session->zh, path, value, len, -1, hear_stat, call));
 }
 
-void tn_zk_call_sync(struct tn_zk_call *call, const char *path)
+void tn_zk_call_sync(struct tn_zk_session *session)
 {
-    sent(call, zoo_async(call->session->zh, path, hear_plain_string, call));
+    struct tn_zk_call *call = tn_zk_call_new(session, NULL, NULL);
+    char path[TN_ZK_PATH_MAX];
+
+    tn_zk_path_of(session->store, "", NULL, path);
+    sent(call, zoo_async(session->zh, path, hear_plain_string, call));
 }
 
 void tn_zk_call_prove(struct tn_zk_call *call, const char *path)

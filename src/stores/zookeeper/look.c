@@ -1,8 +1,8 @@
 /* look.c - who leads: for READ, for REVOKE, for those who watch, and for a list.
  *
  * A look reads the children of a name and then the first candidate's node. If that is gone by then,
- * it looks again. Who watches waits for the end of the first node, not for every coming and going;
- * only while there is no candidate are the children watched.
+ * it looks again. Those who watch wait for the end of the first node, not for every coming and
+ * going; only while there is no candidate are the children watched.
  *
  * A server may lag behind. READ and lists therefore ask it to catch up with the leader first. */
 #include <stdio.h>
@@ -16,28 +16,34 @@ enum { LOOKS_MAX = 32, TRIES_MAX = 100 };
 
 static void look_at(struct tn_zk_look *look);
 
-static struct tn_zk_call *call_for(struct tn_zk_look *look,
-                                   void (*hear)(struct tn_zk_call *call,
-                                                const struct tn_zk_reply *reply))
+static struct tn_zk_call *make_call(struct tn_zk_look *look, const char *node, tn_zk_hear *hear,
+                                    char *ret_path)
 {
-    struct tn_zk_call *call = tn_zk_call_new(look->session, hear);
-
-    call->look = look;
-    return call;
+    tn_zk_path_of(look->session->store, look->name, node, ret_path);
+    return tn_zk_call_new(look->session, look, hear);
 }
 
-static void again(struct tn_zk_look *look)
+static void finish_look(struct tn_zk_look *look, int rc)
+{
+    *look->link = look->next;
+    if (look->next != NULL)
+        look->next->link = look->link;
+    if (look->job != NULL || look->watched != NULL)
+        look->done(look, rc);
+    free(look);
+}
+
+static void look_again(struct tn_zk_look *look)
 {
     if (++look->tries > TRIES_MAX)
-        look->done(look, ZOPERATIONTIMEOUT); /* Whoever leads never does so for long. */
+        finish_look(look, ZOPERATIONTIMEOUT); /* Whoever leads never does so for long. */
     else
         look_at(look);
 }
 
 static void finish_free(struct tn_zk_look *look)
 {
-    struct tn_zk_store *store = look->session->store;
-    struct tn_zk_name *name = tn_zk_name_find(store, look->name);
+    const struct tn_zk_name *name = tn_zk_name_find(look->session->store, look->name);
     uint64_t token = look->record.token;
 
     if (name != NULL && name->last_token > token)
@@ -47,27 +53,22 @@ static void finish_free(struct tn_zk_look *look)
         token = (uint64_t)look->stat.pzxid;
     look->record = (struct tn_store_record) { .token = token };
     look->first[0] = '\0';
-    look->done(look, ZOK);
+    finish_look(look, ZOK);
 }
 
 static void hear_note(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
-    struct tn_zk_look *look = call->look;
+    struct tn_zk_look *look = call->asker;
     struct tn_zk_name *name = tn_zk_name_find(look->session->store, look->name);
-    uint64_t token = 0;
 
     if (tn_zk_is_loss(reply->rc)) {
-        look->done(look, reply->rc);
+        finish_look(look, reply->rc);
         return;
     }
-    if (reply->rc == ZOK && tn_zk_note_parse(reply->value, reply->len, &token)) {
-        look->noted = true;
-        look->record.token = token;
-        if (name != NULL)
-            name->foreign = false;
-    }
-    if (name != NULL)
-        name->noted = look->noted;
+    look->noted =
+        reply->rc == ZOK && tn_zk_note_parse(reply->value, reply->len, &look->record.token);
+    if (name != NULL && reply->rc == ZOK)
+        name->note = look->noted ? TN_ZK_NOTE_OURS : TN_ZK_NOTE_OTHER;
     finish_free(look);
 }
 
@@ -75,48 +76,37 @@ static void hear_vacant(struct tn_zk_look *look)
 {
     char path[TN_ZK_PATH_MAX];
 
-    if (look->stat.dataLength == 0 || look->name[0] == '\0') {
+    if (look->stat.dataLength == 0 || look->name[0] == '\0')
         finish_free(look);
-        return;
-    }
-    tn_zk_path_of(look->session->store, look->name, NULL, path);
-    tn_zk_call_get(call_for(look, hear_note), path, false);
+    else
+        tn_zk_call_get(make_call(look, NULL, hear_note, path), path, false);
 }
 
 static void hear_first(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
-    struct tn_zk_look *look = call->look;
+    struct tn_zk_look *look = call->asker;
     struct tn_zk_store *store = look->session->store;
 
     if (reply->rc == ZNONODE) {
-        again(look);
+        look_again(look);
         return;
     }
     if (reply->rc == ZOK) {
         tn_zk_record_held(store, look->first, reply, &look->record);
         tn_zk_note_token(store, look->name, look->record.token);
     }
-    look->done(look, reply->rc);
-}
-
-static void get_first(struct tn_zk_look *look, const char *first)
-{
-    char path[TN_ZK_PATH_MAX];
-
-    (void)snprintf(look->first, sizeof look->first, "%s", first);
-    tn_zk_path_of(look->session->store, look->name, first, path);
-    tn_zk_call_get(call_for(look, hear_first), path, look->watch);
+    finish_look(look, reply->rc);
 }
 
 /* The name has no znode: wait for one. */
 static void hear_exists(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
     if (reply->rc == ZNONODE)
-        finish_free(call->look);
+        finish_free(call->asker);
     else if (reply->rc == ZOK)
-        again(call->look);
+        look_again(call->asker);
     else
-        call->look->done(call->look, reply->rc);
+        finish_look(call->asker, reply->rc);
 }
 
 static void hear_missing(struct tn_zk_look *look)
@@ -124,62 +114,61 @@ static void hear_missing(struct tn_zk_look *look)
     char path[TN_ZK_PATH_MAX];
 
     look->exists = false;
-    if (!look->watch) {
+    if (look->watched == NULL)
         finish_free(look);
-        return;
-    }
-    tn_zk_path_of(look->session->store, look->name, NULL, path);
-    tn_zk_call_exists(call_for(look, hear_exists), path, true);
+    else
+        tn_zk_call_exists(make_call(look, NULL, hear_exists, path), path, true);
 }
 
-/* Watched from now on: it was empty a moment ago. */
+static void list_children(struct tn_zk_look *look, const struct String_vector *children);
+
+/* @again: it was empty a moment ago, and is watched from now on. */
+static void hear_children(struct tn_zk_look *look, const struct tn_zk_reply *reply, bool again);
+
+static void hear_some(struct tn_zk_call *call, const struct tn_zk_reply *reply)
+{
+    hear_children(call->asker, reply, false);
+}
+
 static void hear_empty(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
-    struct tn_zk_look *look = call->look;
-    size_t count;
-
-    if (reply->rc == ZNONODE) {
-        again(look);
-        return;
-    }
-    if (reply->rc != ZOK) {
-        look->done(look, reply->rc);
-        return;
-    }
-    look->stat = *reply->stat;
-    const char *first = tn_zk_first_node(reply->strings, &count);
-    if (first != NULL)
-        get_first(look, first);
-    else
-        hear_vacant(look);
+    hear_children(call->asker, reply, true);
 }
 
-static void hear_children(struct tn_zk_call *call, const struct tn_zk_reply *reply)
+static uint32_t count_waiting(const struct String_vector *children)
 {
-    struct tn_zk_look *look = call->look;
-    char path[TN_ZK_PATH_MAX];
-    size_t count;
+    uint32_t candidates = 0;
+    int64_t seq;
 
-    if (reply->rc == ZNONODE) {
+    for (int i = 0; i < children->count; i++)
+        candidates += tn_zk_node_parse(children->data[i], &seq);
+    return candidates > 0 ? candidates - 1 : 0;
+}
+
+static void hear_children(struct tn_zk_look *look, const struct tn_zk_reply *reply, bool again)
+{
+    char path[TN_ZK_PATH_MAX];
+
+    if (reply->rc == ZNONODE && again) {
+        look_again(look);
+    } else if (reply->rc == ZNONODE) {
         hear_missing(look);
-        return;
-    }
-    if (reply->rc != ZOK) {
-        look->done(look, reply->rc);
-        return;
-    }
-    look->exists = true;
-    look->stat = *reply->stat;
-    if (look->children != NULL)
-        look->children(look, reply->strings);
-    const char *first = tn_zk_first_node(reply->strings, &count);
-    if (first != NULL) {
-        get_first(look, first);
-    } else if (look->watch) {
-        tn_zk_path_of(look->session->store, look->name, NULL, path);
-        tn_zk_call_children(call_for(look, hear_empty), path, true);
+    } else if (reply->rc != ZOK) {
+        finish_look(look, reply->rc);
     } else {
-        hear_vacant(look);
+        const char *first = tn_zk_first_node(reply->strings);
+        look->exists = true;
+        look->stat = *reply->stat;
+        look->waiting = count_waiting(reply->strings);
+        list_children(look, reply->strings);
+        if (first != NULL) {
+            (void)snprintf(look->first, sizeof look->first, "%s", first);
+            tn_zk_call_get(make_call(look, first, hear_first, path), path, look->watched != NULL);
+        } else if (look->watched != NULL && !again) {
+            tn_zk_call_children(make_call(look, NULL, hear_empty, path), path, true);
+        } else {
+            hear_vacant(look);
+        }
     }
 }
 
@@ -188,78 +177,75 @@ static void look_at(struct tn_zk_look *look)
     char path[TN_ZK_PATH_MAX];
 
     look->record = (struct tn_store_record) { 0 };
-    tn_zk_path_of(look->session->store, look->name, NULL, path);
-    tn_zk_call_children(call_for(look, hear_children), path, false);
+    tn_zk_call_children(make_call(look, NULL, hear_some, path), path, false);
 }
 
-static void hear_sync(struct tn_zk_call *call, const struct tn_zk_reply *reply)
+static struct tn_zk_look *make_look(struct tn_zk_session *session, const char *name,
+                                    void (*done)(struct tn_zk_look *look, int rc))
 {
-    (void)call; /* What follows on the connection is answered after it. */
-    (void)reply;
-}
-
-static void catch_up(struct tn_zk_session *session)
-{
-    char path[TN_ZK_PATH_MAX];
-
-    tn_zk_path_of(session->store, "", NULL, path);
-    tn_zk_call_sync(tn_zk_call_new(session, hear_sync), path);
-}
-
-void tn_zk_look_start(struct tn_zk_look *look)
-{
-    look_at(look);
-}
-
-static struct tn_zk_look *make_look(struct tn_zk_session *session, const char *name)
-{
+    struct tn_zk_look **all = &session->store->looks;
     struct tn_zk_look *look = calloc(1, sizeof *look);
 
-    if (look != NULL) {
-        look->session = session;
-        (void)snprintf(look->name, sizeof look->name, "%s", name);
-    }
+    if (look == NULL)
+        return NULL;
+    look->session = session;
+    look->done = done;
+    look->next = *all;
+    look->link = all;
+    if (look->next != NULL)
+        look->next->link = &look->next;
+    *all = look;
+    (void)snprintf(look->name, sizeof look->name, "%s", name);
     return look;
+}
+
+void tn_zk_look_forget(struct tn_zk_job *job)
+{
+    for (struct tn_zk_look *look = job->store->looks; look != NULL; look = look->next)
+        if (look->job == job)
+            look->job = NULL;
 }
 
 /* --- READ, and what has to read first --------------------------------------------------------- */
 
 static void hear_revoke(struct tn_zk_call *call, const struct tn_zk_reply *reply)
 {
+    struct tn_zk_job *job = call->asker;
+
     if (reply->rc == ZOK)
-        tn_zk_op_answer(call->op, TN_ANSWER_OK);
+        tn_zk_job_answer(job, TN_ANSWER_OK);
     else if (reply->rc == ZNONODE)
-        tn_zk_op_answer(call->op, TN_ANSWER_STALE);
+        tn_zk_job_answer(job, TN_ANSWER_STALE);
     else if (tn_zk_is_loss(reply->rc))
-        tn_zk_op_park(call->op);
+        tn_zk_job_park(job);
     else
-        tn_zk_op_refuse(call->op, reply->rc, call->op->name);
+        tn_zk_job_refuse(job, reply->rc, job->name);
 }
 
 /* Curator's word for it. A holder of ours takes any change of its node for it. */
-static void revoke(struct tn_zk_op *op, struct tn_zk_look *look)
+static void revoke(struct tn_zk_job *job, struct tn_zk_look *look)
 {
     static const char word[] = "__REVOKE__";
-    const struct tn_op *asked = &op->req->op;
+    const struct tn_op *asked = &job->req->op;
     char path[TN_ZK_PATH_MAX];
 
     if (!look->record.held || (asked->token != 0 && asked->token != look->record.token)) {
-        tn_zk_op_answer(op, TN_ANSWER_STALE);
+        tn_zk_job_answer(job, TN_ANSWER_STALE);
         return;
     }
     tn_zk_path_of(look->session->store, look->name, look->first, path);
-    struct tn_zk_call *call = tn_zk_call_new(look->session, hear_revoke);
-    tn_zk_call_for_op(call, op);
-    op->written = true;
-    tn_zk_call_set(call, path, word, (int)sizeof word - 1);
+    job->written = true;
+    tn_zk_call_set(tn_zk_call_new(look->session, job, hear_revoke), path, word,
+                   (int)sizeof word - 1);
 }
 
-static enum tn_answer judge(const struct tn_zk_op *op, const struct tn_store_record *record)
+static enum tn_answer judge_record(const struct tn_zk_job *job,
+                                   const struct tn_store_record *record)
 {
-    const struct tn_op *asked = &op->req->op;
+    const struct tn_op *asked = &job->req->op;
 
     if (asked->kind == TN_OP_ACQUIRE)
-        return op->otherwise;
+        return job->otherwise;
     if (asked->kind == TN_OP_RELEASE)
         return record->held && record->token == asked->token ? TN_ANSWER_DENIED : TN_ANSWER_STALE;
     return record->held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
@@ -267,112 +253,108 @@ static enum tn_answer judge(const struct tn_zk_op *op, const struct tn_store_rec
 
 static void read_done(struct tn_zk_look *look, int rc)
 {
-    struct tn_zk_op *op = look->op;
+    struct tn_zk_job *job = look->job;
 
-    if (!op->done && rc == ZOK) {
-        op->req->record = look->record;
-        if (op->req->op.kind == TN_OP_REVOKE)
-            revoke(op, look);
-        else
-            tn_zk_op_answer(op, judge(op, &look->record));
-    } else if (!op->done && tn_zk_is_loss(rc)) {
-        tn_zk_op_park(op);
-    } else if (!op->done) {
-        tn_zk_op_refuse(op, rc, look->name);
+    if (rc == ZOK && job->req->op.kind == TN_OP_REVOKE) {
+        job->req->record = look->record;
+        revoke(job, look);
+    } else if (rc == ZOK) {
+        job->req->record = look->record;
+        tn_zk_job_answer(job, judge_record(job, &look->record));
+    } else if (tn_zk_is_loss(rc)) {
+        tn_zk_job_park(job);
+    } else {
+        tn_zk_job_refuse(job, rc, look->name);
     }
-    tn_zk_op_unpin(op);
-    free(look);
 }
 
-void tn_zk_read(struct tn_zk_op *op)
+/* Those whose own session asks are answered by it. */
+static bool find_reader(struct tn_zk_job *job)
 {
-    if (op->reader)
-        op->session = tn_zk_session_reader(op->store);
-    if (op->session == NULL || op->session->over || !op->session->connected) {
-        tn_zk_op_park(op);
+    bool own = job->req != NULL &&
+               (job->req->op.kind == TN_OP_ACQUIRE || job->req->op.kind == TN_OP_RELEASE);
+
+    if (!own)
+        job->session = tn_zk_session_reader(job->store);
+    if (job->session != NULL && tn_zk_is_up(job->session))
+        return true;
+    tn_zk_job_park(job);
+    return false;
+}
+
+void tn_zk_read(struct tn_zk_job *job)
+{
+    if (!find_reader(job))
         return;
-    }
-    struct tn_zk_look *look = make_look(op->session, op->name);
+    struct tn_zk_look *look = make_look(job->session, job->name, read_done);
     if (look == NULL) {
-        tn_zk_op_fail(op, TENURE_E_NOMEM, "out of memory");
+        tn_zk_job_fail(job, TENURE_E_NOMEM, "out of memory");
         return;
     }
-    look->op = op;
-    op->pins++;
-    look->done = read_done;
-    catch_up(op->session);
-    tn_zk_look_start(look);
+    look->job = job;
+    tn_zk_call_sync(job->session);
+    look_at(look);
 }
 
 /* --- Watching --------------------------------------------------------------------------------- */
 
-static bool is_same(const struct tn_store_record *a, const struct tn_store_record *b)
-{
-    return a->held == b->held && a->token == b->token && a->label_len == b->label_len &&
-           memcmp(a->label, b->label, a->label_len) == 0 && tn_secret_equal(&a->term, &b->term);
-}
-
 static void observe_done(struct tn_zk_look *look, int rc)
 {
     struct tn_zk_store *store = look->session->store;
-    const struct tn_store_open *how = &store->base.how;
-    struct tn_zk_name *name = tn_zk_name_find(store, look->name);
+    struct tn_zk_name *name = look->watched;
+    bool again = (rc != ZOK || name->view == TN_ZK_LOOKING_AGAIN) && name->base.watchers > 0;
 
-    TN_ASSERT(name != NULL);
-    name->looking = false;
-    if (rc != ZOK || name->again) {
-        tn_zk_name_due(store, name, true);
-        name->again = false;
-        if (rc == ZOK)
-            tn_zk_kick(store);
+    tn_zk_name_set_view(store, name, again ? TN_ZK_DUE : TN_ZK_SEEN);
+    if (rc == ZOK) {
+        if (again)
+            tn_store_kick(&store->base);
+        memcpy(name->first, look->first, sizeof name->first);
+        tn_store_changed(&store->base, &name->base, &look->record);
     }
-    if (rc == ZOK && name->watches > 0 && !store->base.closing) {
-        (void)snprintf(name->first, sizeof name->first, "%s", look->first);
-        if (!name->told || !is_same(&name->record, &look->record)) {
-            name->told = true;
-            name->record = look->record;
-            how->host->changed(how->arg, name->name, &look->record);
-        }
-    }
-    free(look);
+    tn_store_name_drop(&store->base, &name->base);
 }
 
-void tn_zk_observe(struct tn_zk_store *store, struct tn_zk_name *name)
+static void observe(struct tn_zk_store *store, struct tn_zk_name *name)
 {
     struct tn_zk_session *session = tn_zk_session_reader(store);
+    struct tn_zk_look *look;
 
-    tn_zk_name_due(store, name, !name->looking);
-    if (name->looking) {
-        name->again = true;
+    if (session == NULL || !tn_zk_is_up(session) || session->in_flight >= TN_ZK_IN_FLIGHT)
         return;
-    }
-    if (session == NULL || !session->connected || session->in_flight >= TN_ZK_IN_FLIGHT)
-        return;
-    struct tn_zk_look *look = make_look(session, name->name);
+    look = make_look(session, name->base.text, observe_done);
     if (look == NULL)
         return;
-    tn_zk_name_due(store, name, false);
-    name->looking = true;
-    look->watch = true;
-    look->done = observe_done;
-    tn_zk_look_start(look);
+    tn_zk_name_set_view(store, name, TN_ZK_LOOKING);
+    look->watched = name;
+    name->base.uses++;
+    look_at(look);
 }
 
-void tn_zk_observe_all(struct tn_zk_store *store, bool all)
+void tn_zk_observe_due(struct tn_zk_store *store)
 {
-    if (store->due == 0 && !all)
-        return;
-    for (unsigned i = 0; i < TN_ZK_BUCKETS && !store->base.closing; i++) {
-        for (struct tn_zk_name *name = store->names[i]; name != NULL; name = name->next) {
-            if (name->watches > 0 && (name->due || all))
-                tn_zk_observe(store, name);
-        }
+    struct tn_store_name *at = NULL;
+
+    while (store->due > 0 && (at = tn_store_name_next(&store->base, at)) != NULL) {
+        struct tn_zk_name *name = (struct tn_zk_name *)at;
+        if (name->view == TN_ZK_DUE && at->watchers > 0)
+            observe(store, name);
+        else if (name->view == TN_ZK_DUE)
+            tn_zk_name_set_view(store, name, TN_ZK_SEEN);
     }
+}
+
+void tn_zk_observe_all(struct tn_zk_store *store)
+{
+    struct tn_store_name *at = NULL;
+
+    while ((at = tn_store_name_next(&store->base, at)) != NULL)
+        if (at->watchers > 0)
+            tn_zk_name_due(store, (struct tn_zk_name *)at);
 }
 
 /* --- Lists ------------------------------------------------------------------------------------ */
 
-static void more_looks(struct tn_zk_op *op);
+static void more_looks(struct tn_zk_job *job);
 
 static bool is_below(const char *name, const char *prefix)
 {
@@ -383,137 +365,114 @@ static bool is_below(const char *name, const char *prefix)
 }
 
 /* A znode that may be a name, or lead to one. */
-static bool add_todo(struct tn_zk_op *op, const char *above, const char *child)
+static bool add_todo(struct tn_zk_job *job, const char *name)
 {
-    char name[TN_NAME_MAX + 1];
-    int64_t seq;
-    int len = snprintf(name, sizeof name, "%s%s%s", above, above[0] != '\0' ? "/" : "", child);
-
-    if (len < 0 || len > TN_NAME_MAX || tn_zk_node_parse(child, &seq) ||
-        tn_name_check(name, (size_t)len, NULL) < 0 || !is_below(name, op->prefix) ||
-        (op->store->url.chroot[0] == '\0' && strcmp(name, "zookeeper") == 0))
-        return true;
-    if (op->todo_count == op->todo_room) {
-        size_t room = op->todo_room > 0 ? 2 * op->todo_room : 32;
-        char(*grown)[TN_NAME_MAX + 1] = realloc(op->todo, room * sizeof *grown);
+    if (job->todo_count == job->todo_room) {
+        size_t room = job->todo_room > 0 ? 2 * job->todo_room : 32;
+        char(*grown)[TN_NAME_MAX + 1] = realloc(job->todo, room * sizeof *grown);
         if (grown == NULL)
             return false;
-        op->todo = grown;
-        op->todo_room = room;
+        job->todo = grown;
+        job->todo_room = room;
     }
-    memcpy(op->todo[op->todo_count++], name, (size_t)len + 1);
+    (void)snprintf(job->todo[job->todo_count++], sizeof *job->todo, "%s", name);
     return true;
 }
 
+/* Once for each look of a list. */
 static void list_children(struct tn_zk_look *look, const struct String_vector *children)
 {
-    struct tn_zk_op *op = look->op;
+    struct tn_zk_job *job = look->job;
+    char name[TN_NAME_MAX + 1];
+    int64_t seq;
 
-    if (look->listed)
+    if (job == NULL || job->query == NULL || job->query->exact || look->listed)
         return;
     look->listed = true;
-    for (int i = 0; i < children->count && !op->done; i++) {
-        if (!add_todo(op, look->name, children->data[i]))
-            tn_zk_op_fail(op, TENURE_E_NOMEM, "out of memory");
+    for (int i = 0; i < children->count && !job->query->no_memory; i++) {
+        const char *child = children->data[i];
+        int len = snprintf(name, sizeof name, "%s%s%s", look->name,
+                           look->name[0] != '\0' ? "/" : "", child);
+        if (len < 0 || len > TN_NAME_MAX || tn_zk_node_parse(child, &seq) ||
+            tn_name_check(name, (size_t)len, NULL) < 0 || !is_below(name, job->query->prefix) ||
+            (job->store->url.chroot[0] == '\0' && strcmp(name, "zookeeper") == 0))
+            continue;
+        job->query->no_memory = !add_todo(job, name);
     }
-}
-
-static bool add_lease(struct tn_zk_op *op, const struct tn_zk_look *look)
-{
-    if (op->count == op->room) {
-        size_t room = op->room > 0 ? 2 * op->room : 16;
-        struct tn_store_lease *grown = realloc(op->leases, room * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        op->leases = grown;
-        op->room = room;
-    }
-    struct tn_store_lease *lease = &op->leases[op->count++];
-    memset(lease, 0, sizeof *lease);
-    memcpy(lease->name, look->name, sizeof lease->name);
-    lease->record = look->record;
-    return true;
 }
 
 /* A znode without candidates is a name if it was held by one of us. */
-static bool is_name(struct tn_zk_op *op, const struct tn_zk_look *look)
+static void add_name(struct tn_zk_job *job, const struct tn_zk_look *look)
 {
-    const struct tn_zk_name *known = tn_zk_name_find(op->store, look->name);
+    const struct tn_zk_name *known = tn_zk_name_find(job->store, look->name);
+    const char *prefix = job->query->prefix;
+    struct tn_store_lease *lease;
 
-    if (look->name[0] == '\0' || strncmp(look->name, op->prefix, strlen(op->prefix)) != 0)
-        return false;
-    return look->record.held || look->noted || (known != NULL && known->last_token > 0);
+    if (look->name[0] == '\0' || strncmp(look->name, prefix, strlen(prefix)) != 0 ||
+        !(look->record.held || look->noted || (known != NULL && known->last_token > 0)))
+        return;
+    lease = tn_query_add_lease(job->query);
+    if (lease == NULL)
+        return;
+    memcpy(lease->name, look->name, sizeof lease->name);
+    lease->record = look->record;
+    lease->waiting = look->waiting;
+    lease->counted = true;
 }
 
 static void list_looked(struct tn_zk_look *look, int rc)
 {
-    struct tn_zk_op *op = look->op;
+    struct tn_zk_job *job = look->job;
 
-    op->looks--;
-    if (op->done) {
-        /* Too late, or failed before. */
-    } else if (tn_zk_is_loss(rc)) {
-        op->again = true;
-    } else if (rc == ZNOAUTH && look->name[0] != '\0') {
-        /* Not ours to read, so not ours to list. */
-    } else if (rc != ZOK) {
-        tn_zk_op_refuse(op, rc, look->name);
-    } else if (is_name(op, look) && !add_lease(op, look)) {
-        tn_zk_op_fail(op, TENURE_E_NOMEM, "out of memory");
+    job->looks--;
+    if (tn_zk_is_loss(rc)) {
+        job->again = true;
+    } else if (rc == ZOK) {
+        add_name(job, look);
+    } else if (rc != ZNOAUTH || look->name[0] == '\0') { /* Not ours to read, nor to list. */
+        tn_zk_job_refuse(job, rc, look->name);
+        return;
     }
-    if (!op->done)
-        more_looks(op);
-    tn_zk_op_unpin(op);
-    free(look);
+    more_looks(job);
 }
 
-static void more_looks(struct tn_zk_op *op)
+static void more_looks(struct tn_zk_job *job)
 {
-    while (op->looks < LOOKS_MAX && op->todo_count > 0 && !op->again) {
-        struct tn_zk_look *look = make_look(op->session, op->todo[op->todo_count - 1]);
+    while (job->looks < LOOKS_MAX && job->todo_count > 0 && !job->again && !job->query->no_memory) {
+        struct tn_zk_look *look =
+            make_look(job->session, job->todo[--job->todo_count], list_looked);
         if (look == NULL) {
-            tn_zk_op_fail(op, TENURE_E_NOMEM, "out of memory");
-            return;
+            job->query->no_memory = true;
+            break;
         }
-        op->todo_count--;
-        op->looks++;
-        op->pins++;
-        look->op = op;
-        look->children = list_children;
-        look->done = list_looked;
-        tn_zk_look_start(look);
+        job->looks++;
+        look->job = job;
+        look_at(look);
     }
-    if (op->looks > 0)
+    if (job->looks > 0)
         return;
-    if (op->again)
-        tn_zk_op_park(op);
+    if (job->again)
+        tn_zk_job_park(job);
     else
-        tn_zk_op_answer(op, TN_ANSWER_OK);
+        tn_zk_job_answer(job, TN_ANSWER_OK);
 }
 
 /* From the znode that the prefix lies in, down. */
-void tn_zk_list(struct tn_zk_op *op)
+void tn_zk_list(struct tn_zk_job *job)
 {
-    const char *slash = strrchr(op->prefix, '/');
+    const char *slash = strrchr(job->query->prefix, '/');
     char above[TN_NAME_MAX + 1] = "";
 
-    op->session = tn_zk_session_reader(op->store);
-    if (op->session == NULL || !op->session->connected || op->looks > 0) {
-        tn_zk_op_park(op);
+    if (!find_reader(job))
         return;
-    }
-    if (slash != NULL)
-        memcpy(above, op->prefix, (size_t)(slash - op->prefix));
-    op->again = false;
-    op->count = 0;
-    op->todo_count = 0;
-    if (op->todo == NULL && (op->todo = calloc(1, sizeof *op->todo)) == NULL) {
-        tn_zk_op_fail(op, TENURE_E_NOMEM, "out of memory");
-        return;
-    }
-    if (op->todo_room == 0)
-        op->todo_room = 1;
-    memcpy(op->todo[op->todo_count++], above, sizeof above);
-    catch_up(op->session);
-    more_looks(op);
+    if (job->query->exact)
+        (void)snprintf(above, sizeof above, "%.*s", TN_NAME_MAX, job->query->prefix);
+    else if (slash != NULL)
+        memcpy(above, job->query->prefix, (size_t)(slash - job->query->prefix));
+    job->again = false;
+    job->query->count = 0;
+    job->todo_count = 0;
+    job->query->no_memory = !add_todo(job, above);
+    tn_zk_call_sync(job->session);
+    more_looks(job);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "stores/zookeeper/private.h"
 
 /* How many names nobody has an interest in are remembered. */
@@ -91,48 +92,30 @@ void tn_zk_node_prefix(const struct tn_secret *term, char *ret_prefix)
     TN_ASSERT(!tn_text_truncated(&text));
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool tn_zk_node_term(const char *node, struct tn_secret *ret_term)
 {
-    struct tn_secret term = { { 0 } };
-    unsigned digits = 0;
+    char digits[2 * sizeof ret_term->bytes];
+    size_t count = 0;
 
     if (strncmp(node, "_c_", 3) != 0)
         return false;
-    for (node += 3; digits < 32; node++) {
-        if (*node == '-')
-            continue;
-        int digit = hex(*node);
-        if (digit < 0)
-            return false;
-        term.bytes[digits / 2] = (uint8_t)(term.bytes[digits / 2] << 4 | digit);
-        digits++;
-    }
-    *ret_term = term;
-    return true;
+    for (node += 3; count < sizeof digits && *node != '\0'; node++)
+        if (*node != '-')
+            digits[count++] = *node;
+    return count == sizeof digits && tn_unhex(ret_term->bytes, digits, sizeof ret_term->bytes);
 }
 
-const char *tn_zk_first_node(const struct String_vector *children, size_t *ret_count)
+const char *tn_zk_first_node(const struct String_vector *children)
 {
     const char *first = NULL;
     int64_t lowest = INT64_MAX;
     int64_t seq;
 
-    *ret_count = 0;
     for (int i = 0; i < children->count; i++) {
-        if (!tn_zk_node_parse(children->data[i], &seq))
+        if (!tn_zk_node_parse(children->data[i], &seq) || seq >= lowest)
             continue;
-        ++*ret_count;
-        if (seq < lowest) {
-            lowest = seq;
-            first = children->data[i];
-        }
+        lowest = seq;
+        first = children->data[i];
     }
     return first;
 }
@@ -153,14 +136,6 @@ bool tn_zk_note_parse(const char *value, int len, uint64_t *ret_token)
     }
     *ret_token = token;
     return true;
-}
-
-void tn_zk_note_token(struct tn_zk_store *store, const char *name, uint64_t token)
-{
-    struct tn_zk_name *known = tn_zk_name_find(store, name);
-
-    if (known != NULL && token > known->last_token)
-        known->last_token = token;
 }
 
 static void fill_session(const struct tn_zk_session *session, struct tn_store_record *record)
@@ -188,8 +163,8 @@ void tn_zk_record_held(struct tn_zk_store *store, const char *node, const struct
         record.label_len = TN_LABEL_MAX;
     if (record.label_len > 0)
         memcpy(record.label, reply->value, record.label_len);
-    for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
-        if (!at->owner || !at->ever || at->over || at->zh == NULL ||
+    for (struct tn_zk_session *at = NULL; (at = tn_zk_session_next(store, at)) != NULL;) {
+        if (at->reader || tn_zk_is_over(at) || at->zh == NULL || reply->stat->ephemeralOwner == 0 ||
             zoo_client_id(at->zh)->client_id != reply->stat->ephemeralOwner)
             continue;
         fill_session(at, &record);
@@ -198,76 +173,67 @@ void tn_zk_record_held(struct tn_zk_store *store, const char *node, const struct
     *ret_record = record;
 }
 
-void tn_zk_record_own(const struct tn_zk_lease *lease, struct tn_store_record *ret_record)
+void tn_zk_record_own(const struct tn_zk_claim *claim, struct tn_store_record *ret_record)
 {
-    struct tn_store_record record = { .held = true, .token = lease->token, .term = lease->term };
+    struct tn_store_record record = { .held = true,
+                                      .token = claim->base.key.token,
+                                      .term = claim->base.term,
+                                      .label_len = claim->session->label_len };
 
-    fill_session(lease->session, &record);
-    record.label_len = lease->session->label_len;
-    memcpy(record.label, lease->session->label, record.label_len);
+    fill_session(claim->session, &record);
+    memcpy(record.label, claim->session->label, record.label_len);
     *ret_record = record;
 }
 
 /* --- Names ------------------------------------------------------------------------------------ */
 
-static struct tn_zk_name **find_place(struct tn_zk_store *store, const char *name)
-{
-    struct tn_zk_name **place =
-        &store->names[tn_hash(store->key, name, strlen(name)) % TN_ZK_BUCKETS];
-
-    while (*place != NULL && strcmp((*place)->name, name) != 0)
-        place = &(*place)->next;
-    return place;
-}
-
 struct tn_zk_name *tn_zk_name_find(struct tn_zk_store *store, const char *name)
 {
-    return *find_place(store, name);
+    return (struct tn_zk_name *)tn_store_name_find(&store->base, name, strlen(name));
 }
 
-struct tn_zk_name *tn_zk_name_get(struct tn_zk_store *store, const char *name)
+void tn_zk_name_set_view(struct tn_zk_store *store, struct tn_zk_name *name, enum tn_zk_view view)
 {
-    struct tn_zk_name **place = find_place(store, name);
+    store->due -= name->view == TN_ZK_DUE;
+    store->due += view == TN_ZK_DUE;
+    name->view = view;
+}
 
-    if (*place == NULL) {
-        struct tn_zk_name *made = calloc(1, sizeof *made);
-        if (made == NULL)
-            return NULL;
-        memcpy(made->name, name, strlen(name));
-        *place = made;
-        store->name_count++;
+void tn_zk_name_due(struct tn_zk_store *store, struct tn_zk_name *name)
+{
+    bool looking = name->view == TN_ZK_LOOKING || name->view == TN_ZK_LOOKING_AGAIN;
+
+    tn_zk_name_set_view(store, name, looking ? TN_ZK_LOOKING_AGAIN : TN_ZK_DUE);
+    tn_store_kick(&store->base);
+}
+
+/* Names that nobody uses but for their last token. */
+static void forget_names(struct tn_zk_store *store)
+{
+    struct tn_store_name *next;
+
+    for (struct tn_store_name *at = tn_store_name_next(&store->base, NULL); at != NULL; at = next) {
+        next = tn_store_name_next(&store->base, at);
+        if (((struct tn_zk_name *)at)->last_token == 0 || at->uses > 1 || at->watchers > 0)
+            continue;
+        store->remembered--;
+        tn_store_name_drop(&store->base, at);
     }
-    return *place;
 }
 
-void tn_zk_name_due(struct tn_zk_store *store, struct tn_zk_name *name, bool due)
+void tn_zk_note_token(struct tn_zk_store *store, const char *text, uint64_t token)
 {
-    if (name->due == due)
-        return;
-    name->due = due;
-    if (due)
-        store->due++;
-    else
-        store->due--;
-}
+    struct tn_zk_name *name = tn_zk_name_find(store, text);
 
-/* Between turns only: nobody has a pointer to an idle name then. */
-void tn_zk_name_sweep(struct tn_zk_store *store)
-{
-    if (store->name_count <= store->sweep_at && !store->shut)
+    if (name == NULL || token <= name->last_token)
         return;
-    for (unsigned i = 0; i < TN_ZK_BUCKETS; i++) {
-        for (struct tn_zk_name **place = &store->names[i]; *place != NULL;) {
-            struct tn_zk_name *name = *place;
-            if (!store->shut && (name->leases != NULL || name->watches > 0 || name->looking)) {
-                place = &name->next;
-                continue;
-            }
-            tn_zk_name_due(store, name, false);
-            *place = name->next;
-            free(name);
-            store->name_count--;
-        }
+    if (name->last_token == 0) {
+        name->base.uses++;
+        store->remembered++;
     }
-    store->sweep_at = 2 * store->name_count + NAMES_IDLE;
+    name->last_token = token;
+    if (store->remembered > store->remember_most + NAMES_IDLE) {
+        forget_names(store);
+        store->remember_most = 2 * store->remembered;
+    }
 }

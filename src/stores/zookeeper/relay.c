@@ -21,7 +21,7 @@
 enum { PIECE = 16384, PREFIX = 4, PIECES_MAX = 16 };
 
 /* One direction. Bytes up to @good have been looked at; those before @at have been sent on. */
-struct lane {
+struct zk_lane {
     int from, to;
     int (*look)(struct tn_zk_screen *screen, const uint8_t *frame, size_t len);
     uint8_t *data;
@@ -32,18 +32,18 @@ struct tn_zk_relay {
     struct tn_zk_store *store;
     int server, client; /* The connection, and our end of the pair. */
     uv_poll_t *server_poll, *client_poll;
-    struct lane up, down;
+    struct zk_lane up, down;
     struct tn_zk_screen screen;
     bool over;
     int error; /* Over: errno, if that is the reason. */
 };
 
-static bool has_to_send(const struct lane *lane)
+static bool has_to_send(const struct zk_lane *lane)
 {
     return lane->good > lane->at;
 }
 
-static bool make_room(struct lane *lane)
+static bool make_room(struct zk_lane *lane)
 {
     if (lane->at > 0) {
         memmove(lane->data, lane->data + lane->at, lane->len - lane->at);
@@ -63,7 +63,7 @@ static bool make_room(struct lane *lane)
 }
 
 /* Look at the frames that are whole. */
-static int look_at_frames(struct lane *lane, struct tn_zk_screen *screen)
+static int look_at_frames(struct zk_lane *lane, struct tn_zk_screen *screen)
 {
     while (lane->len - lane->good >= PREFIX) {
         const uint8_t *head = lane->data + lane->good;
@@ -82,7 +82,7 @@ static int look_at_frames(struct lane *lane, struct tn_zk_screen *screen)
     return 0;
 }
 
-static int send_on(struct lane *lane)
+static int send_on(struct zk_lane *lane)
 {
     while (has_to_send(lane)) {
         ssize_t sent = send(lane->to, lane->data + lane->at, lane->good - lane->at, MSG_NOSIGNAL);
@@ -96,7 +96,7 @@ static int send_on(struct lane *lane)
 }
 
 /* What has come, as long as the other side takes it. A negative code: no more will come. */
-static int pump(struct lane *lane, struct tn_zk_screen *screen)
+static int pump(struct zk_lane *lane, struct tn_zk_screen *screen)
 {
     int rc = send_on(lane);
 
@@ -196,10 +196,12 @@ struct tn_zk_relay *tn_zk_relay_new(struct tn_zk_store *store, int fd, bool resu
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0)
         pair[0] = pair[1] = -1;
     relay->client = pair[1];
-    relay->up =
-        (struct lane) { .from = relay->client, .to = relay->server, .look = tn_zk_screen_request };
-    relay->down =
-        (struct lane) { .from = relay->server, .to = relay->client, .look = tn_zk_screen_answer };
+    relay->up = (struct zk_lane) { .from = relay->client,
+                                   .to = relay->server,
+                                   .look = tn_zk_screen_request };
+    relay->down = (struct zk_lane) { .from = relay->server,
+                                     .to = relay->client,
+                                     .look = tn_zk_screen_answer };
     if (relay->server >= 0 && relay->client >= 0) {
         relay->server_poll = tn_zk_poll_new(store, relay->server, relay);
         relay->client_poll = tn_zk_poll_new(store, relay->client, relay);

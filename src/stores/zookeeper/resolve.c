@@ -10,25 +10,25 @@ enum { ADDRESSES_MAX = 64, ADDRESS_MAX = 64 };
 
 struct tn_zk_resolve {
     struct tn_zk_store *store; /* NULL: nobody wants it any more. */
-    uv_getaddrinfo_t asks[TN_ZK_HOSTS_MAX];
+    uv_getaddrinfo_t asks[TN_ENDPOINTS_MAX];
     unsigned pending;
     int error;
     const char *failed; /* The host whose error that is. */
     char text[ADDRESSES_MAX * ADDRESS_MAX];
     struct tn_text servers;
-    struct tn_zk_url url;
+    struct tn_net_url url;
 };
 
-static void add_server(struct tn_zk_resolve *resolve, const char *address, unsigned port)
+static void add_server(struct tn_zk_resolve *resolve, const char *address, const char *port)
 {
-    tn_text_addf(&resolve->servers, "%s%s:%u", resolve->text[0] != '\0' ? "," : "", address, port);
+    tn_text_addf(&resolve->servers, "%s%s:%s", resolve->text[0] != '\0' ? "," : "", address, port);
 }
 
 /* Those that are connected stay so, if they still may. */
 static void tell_sessions(struct tn_zk_store *store)
 {
-    for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
-        if (at->zh != NULL && !at->connected)
+    for (struct tn_zk_session *at = NULL; (at = tn_zk_session_next(store, at)) != NULL;) {
+        if (at->zh != NULL && !tn_zk_is_up(at))
             (void)zoo_set_servers(at->zh, store->servers);
         at->dirty = true;
     }
@@ -43,7 +43,6 @@ static void finish(struct tn_zk_resolve *resolve)
         return;
     }
     store->resolve = NULL;
-    store->handles--;
     if (resolve->text[0] == '\0') {
         unsigned doublings = store->resolve_failures < 5 ? store->resolve_failures : 5;
         (void)snprintf(store->resolve_why, sizeof store->resolve_why, "%.80s: %s",
@@ -59,7 +58,7 @@ static void finish(struct tn_zk_resolve *resolve)
             tell_sessions(store);
         }
     }
-    tn_zk_kick(store);
+    tn_store_kick(&store->base);
     free(resolve);
 }
 
@@ -71,7 +70,7 @@ static void hear_address(uv_getaddrinfo_t *ask, int status, struct addrinfo *lis
 
     if (status < 0) {
         resolve->error = status;
-        resolve->failed = resolve->url.hosts[host].name;
+        resolve->failed = resolve->url.endpoints[host].host;
     }
     for (struct addrinfo *at = list; at != NULL && status == 0; at = at->ai_next) {
         int rc = -1;
@@ -82,7 +81,7 @@ static void hear_address(uv_getaddrinfo_t *ask, int status, struct addrinfo *lis
             rc = uv_ip6_name((const struct sockaddr_in6 *)(const void *)at->ai_addr, address,
                              sizeof address);
         if (rc == 0)
-            add_server(resolve, address, resolve->url.hosts[host].port);
+            add_server(resolve, address, resolve->url.endpoints[host].port);
     }
     uv_freeaddrinfo(list);
     if (--resolve->pending == 0)
@@ -102,8 +101,8 @@ static void ask(struct tn_zk_resolve *resolve, size_t host)
     struct uv_loop_s *loop = resolve->store->base.how.loop;
 
     resolve->asks[host].data = resolve;
-    int rc = uv_getaddrinfo(loop, &resolve->asks[host], hear_address, resolve->url.hosts[host].name,
-                            NULL, &hints);
+    int rc = uv_getaddrinfo(loop, &resolve->asks[host], hear_address,
+                            resolve->url.endpoints[host].host, NULL, &hints);
     if (rc == 0)
         resolve->pending++;
     else
@@ -112,7 +111,7 @@ static void ask(struct tn_zk_resolve *resolve, size_t host)
 
 void tn_zk_resolve_start(struct tn_zk_store *store)
 {
-    const struct tn_zk_url *url = &store->url;
+    const struct tn_net_url *url = &store->url.net;
 
     if (store->resolve != NULL || store->base.closing ||
         (store->resolve_at != 0 && tn_zk_now(store) < store->resolve_at))
@@ -124,11 +123,10 @@ void tn_zk_resolve_start(struct tn_zk_store *store)
     resolve->url = *url;
     tn_text_init(&resolve->servers, resolve->text, sizeof resolve->text);
     store->resolve = resolve;
-    store->handles++;
     resolve->pending = 1; /* Ours, until all are asked. */
-    for (size_t i = 0; i < url->host_count; i++) {
-        if (is_address(url->hosts[i].name))
-            add_server(resolve, url->hosts[i].name, url->hosts[i].port);
+    for (size_t i = 0; i < url->count; i++) {
+        if (is_address(url->endpoints[i].host))
+            add_server(resolve, url->endpoints[i].host, url->endpoints[i].port);
         else
             ask(resolve, i);
     }
@@ -143,9 +141,8 @@ void tn_zk_resolve_drop(struct tn_zk_store *store)
     if (resolve == NULL)
         return;
     store->resolve = NULL;
-    store->handles--;
     resolve->store = NULL;
-    for (size_t i = 0; i < resolve->url.host_count; i++) {
+    for (size_t i = 0; i < resolve->url.count; i++) {
         if (resolve->asks[i].data != NULL)
             (void)uv_cancel((uv_req_t *)&resolve->asks[i]);
     }

@@ -30,13 +30,13 @@ enum { XID_EVENT = -1, XID_PING = -2, XID_LOGIN = -4, XID_REWATCH = -8 };
 enum { STAT = 68, PASSWORD = 16 };
 
 /* What is left of a frame; @bad once something was missing. */
-struct reader {
+struct zk_frame {
     const uint8_t *at;
     size_t left;
     bool bad;
 };
 
-static const uint8_t *take(struct reader *in, size_t len)
+static const uint8_t *take(struct zk_frame *in, size_t len)
 {
     static const uint8_t zeros[8];
     const uint8_t *at = in->at;
@@ -50,14 +50,14 @@ static const uint8_t *take(struct reader *in, size_t len)
     return at;
 }
 
-static int32_t take_int(struct reader *in)
+static int32_t take_int(struct zk_frame *in)
 {
     const uint8_t *b = take(in, 4);
 
     return (int32_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
 }
 
-static int64_t take_long(struct reader *in)
+static int64_t take_long(struct zk_frame *in)
 {
     uint64_t high = (uint32_t)take_int(in);
 
@@ -65,7 +65,7 @@ static int64_t take_long(struct reader *in)
 }
 
 /* A C string for the library: a zero byte would hide what is behind it. */
-static void take_string(struct reader *in)
+static void take_string(struct zk_frame *in)
 {
     int32_t len = take_int(in);
 
@@ -75,7 +75,7 @@ static void take_string(struct reader *in)
         (void)take(in, (size_t)len);
 }
 
-static void take_path(struct reader *in)
+static void take_path(struct zk_frame *in)
 {
     if (in->left < 5 || in->at[4] != '/')
         in->bad = true;
@@ -83,9 +83,9 @@ static void take_path(struct reader *in)
 }
 
 /* The path that was asked for, perhaps with a number that the server has put behind it. */
-static void take_path_of(struct reader *in, const struct tn_zk_asked *asked)
+static void take_path_of(struct zk_frame *in, const struct tn_zk_asked *asked)
 {
-    struct reader text = *in;
+    struct zk_frame text = *in;
 
     take_path(in);
     size_t len = (size_t)take_int(&text);
@@ -98,7 +98,7 @@ static void take_path_of(struct reader *in, const struct tn_zk_asked *asked)
             in->bad = true;
 }
 
-static void take_buffer(struct reader *in)
+static void take_buffer(struct zk_frame *in)
 {
     int32_t len = take_int(in);
 
@@ -108,7 +108,7 @@ static void take_buffer(struct reader *in)
         (void)take(in, (size_t)len);
 }
 
-static void take_strings(struct reader *in)
+static void take_strings(struct zk_frame *in)
 {
     int32_t count = take_int(in);
 
@@ -143,7 +143,7 @@ void tn_zk_screen_free(struct tn_zk_screen *screen)
 }
 
 /* The steps of a transaction: how many, and of which kind. */
-static void read_steps(struct reader *in, struct tn_zk_asked *asked)
+static void read_steps(struct zk_frame *in, struct tn_zk_asked *asked)
 {
     for (;;) {
         int32_t type = take_int(in);
@@ -185,7 +185,7 @@ static bool is_numbered(int32_t type)
 
 int tn_zk_screen_request(struct tn_zk_screen *screen, const uint8_t *frame, size_t len)
 {
-    struct reader in = { frame, len, false };
+    struct zk_frame in = { frame, len, false };
     struct tn_zk_asked asked = { .xid = take_int(&in) };
     const uint8_t *path = NULL;
 
@@ -229,7 +229,7 @@ int tn_zk_screen_request(struct tn_zk_screen *screen, const uint8_t *frame, size
 
 /* A version, the timeout, the session, its password, and whether the server is read-only; servers
  * before 3.4 leave the last one out. Only a session that is over has no timeout. */
-static int greet(struct tn_zk_screen *screen, struct reader *in)
+static int greet(struct tn_zk_screen *screen, struct zk_frame *in)
 {
     (void)take_int(in);
     int32_t timeout = take_int(in);
@@ -247,7 +247,7 @@ static int greet(struct tn_zk_screen *screen, struct reader *in)
 }
 
 /* An event that the library knows, for a path. */
-static int hear_event(struct tn_zk_screen *screen, struct reader *in)
+static int hear_event(struct tn_zk_screen *screen, struct zk_frame *in)
 {
     int32_t type = take_int(in);
 
@@ -259,7 +259,7 @@ static int hear_event(struct tn_zk_screen *screen, struct reader *in)
 }
 
 /* An answer that is told apart by its kind only. */
-static int hear_unnumbered(struct tn_zk_screen *screen, const struct reader *in, unsigned *count)
+static int hear_unnumbered(struct tn_zk_screen *screen, const struct zk_frame *in, unsigned *count)
 {
     if (*count == 0)
         return refuse(screen, "an answer that nobody asked for");
@@ -269,7 +269,7 @@ static int hear_unnumbered(struct tn_zk_screen *screen, const struct reader *in,
     return 0;
 }
 
-static void read_results(struct reader *in, const struct tn_zk_asked *asked)
+static void read_results(struct zk_frame *in, const struct tn_zk_asked *asked)
 {
     for (unsigned i = 0; i <= asked->subs && !in->bad; i++) {
         int32_t type = take_int(in);
@@ -290,7 +290,7 @@ static void read_results(struct reader *in, const struct tn_zk_asked *asked)
     }
 }
 
-static void read_answer(struct reader *in, const struct tn_zk_asked *asked)
+static void read_answer(struct zk_frame *in, const struct tn_zk_asked *asked)
 {
     switch (asked->type) {
     case OP_CREATE:
@@ -330,7 +330,7 @@ static bool is_own_error(int32_t error)
 
 int tn_zk_screen_answer(struct tn_zk_screen *screen, const uint8_t *frame, size_t len)
 {
-    struct reader in = { frame, len, false };
+    struct zk_frame in = { frame, len, false };
 
     if (!screen->greeted)
         return greet(screen, &in);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/sha256.h"
+#include "runtime/random.h"
 #include "stores/zookeeper/private.h"
 
 /* Of sessions that only read. */
@@ -36,9 +36,7 @@ static void free_handle(uv_handle_t *handle)
     struct tn_zk_store *store = handle->data;
 
     free(handle);
-    TN_ASSERT(store->handles > 0);
-    store->handles--;
-    tn_zk_kick(store);
+    tn_zk_handle_gone(store);
 }
 
 void tn_zk_poll_drop(struct tn_zk_store *store, uv_poll_t **poll)
@@ -112,12 +110,29 @@ static void hear_timer(uv_timer_t *timer)
     struct tn_zk_session *session = timer->data;
 
     session->dirty = true;
-    tn_zk_kick(session->store);
+    tn_store_kick(&session->store->base);
 }
 
 static void arm(struct tn_zk_session *session, tenure_ns span)
 {
     (void)uv_timer_start(session->timer, hear_timer, (uint64_t)(span / TN_MS(1)) + 1, 0);
+}
+
+bool tn_zk_is_up(const struct tn_zk_session *session)
+{
+    return session->state == TN_ZK_ARRIVED || session->state == TN_ZK_UP;
+}
+
+bool tn_zk_is_over(const struct tn_zk_session *session)
+{
+    return session->state >= TN_ZK_ENDING;
+}
+
+struct tn_zk_session *tn_zk_session_next(struct tn_zk_store *store,
+                                         const struct tn_zk_session *session)
+{
+    return (struct tn_zk_session *)tn_store_session_next(&store->base,
+                                                         session != NULL ? &session->base : NULL);
 }
 
 /* --- Driving the library ---------------------------------------------------------------------- */
@@ -155,6 +170,39 @@ static const char *cause(const struct tn_zk_relay *relay, int rc, int error)
     return strerror(error);
 }
 
+/* What was agreed to counts, not what was asked for; after a move to a server with other limits it
+ * may be another. */
+static void agree(struct tn_zk_session *session)
+{
+    int timeout = zoo_recv_timeout(session->zh);
+
+    if (timeout == session->timeout_ms)
+        session->ttl = session->asked;
+    else
+        session->ttl = TN_MS(timeout) / 4 * 3;
+    session->line.engine.hold_off = session->ttl;
+    if (session->state == TN_ZK_NEW) /* Renewals come by what was agreed. */
+        session->expires_at += session->ttl - session->asked;
+}
+
+/* @state: the library's. */
+static void note_state(struct tn_zk_session *session, int state)
+{
+    if (tn_zk_is_over(session))
+        return;
+    if (state == ZOO_EXPIRED_SESSION_STATE) {
+        tn_zk_session_end(session, false);
+    } else if (state == ZOO_CONNECTED_STATE) {
+        agree(session);
+        session->state = TN_ZK_ARRIVED;
+    } else if (state == ZOO_AUTH_FAILED_STATE) {
+        session->state = TN_ZK_DENIED;
+    } else if (session->state != TN_ZK_NEW) {
+        session->state = TN_ZK_LOST;
+    }
+    tn_store_kick(&session->store->base);
+}
+
 static void failed(struct tn_zk_session *session, int rc, int error)
 {
     struct tn_zk_store *store = session->store;
@@ -163,12 +211,9 @@ static void failed(struct tn_zk_session *session, int rc, int error)
 
     const char *why = cause(session->relay, rc, error);
     drop_socket(session);
-    session->connected = false;
-    if (state == ZOO_EXPIRED_SESSION_STATE) {
-        tn_zk_session_end(session, false);
+    note_state(session, state);
+    if (tn_zk_is_over(session))
         return;
-    }
-    session->denied = state == ZOO_AUTH_FAILED_STATE;
     tn_text_init(&text, session->why, sizeof session->why);
     const char *server = zoo_get_current_server(session->zh);
     tn_text_addf(&text, "%s%s%s", server != NULL ? server : "", server != NULL ? ": " : "", why);
@@ -176,7 +221,7 @@ static void failed(struct tn_zk_session *session, int rc, int error)
     tenure_ns wait = backoff(session);
     session->retry_at = tn_zk_now(store) + wait;
     arm(session, wait);
-    if (session->failures > 2 * store->url.host_count)
+    if (session->failures > 2 * store->url.net.count)
         tn_zk_resolve_start(store);
 }
 
@@ -193,7 +238,7 @@ static void hear_poll(uv_poll_t *handle, int status, int events)
     int what = 0;
 
     session->dirty = true;
-    tn_zk_kick(session->store);
+    tn_store_kick(&session->store->base);
     if (session->relay == NULL && zoo_state(session->zh) != ZOO_CONNECTING_STATE)
         return;
     /* On an error libuv has stopped the handle and tells nothing; the library finds out. */
@@ -208,8 +253,8 @@ static void hear_poll(uv_poll_t *handle, int status, int events)
     errno = 0;
     /* The library takes one answer at a time. */
     int rc = zookeeper_process(session->zh, what);
-    for (int i = 0; i < ANSWERS_MAX && rc == ZOK && session->connected && has(session->fd, POLLIN);
-         i++)
+    for (int i = 0;
+         i < ANSWERS_MAX && rc == ZOK && tn_zk_is_up(session) && has(session->fd, POLLIN); i++)
         rc = zookeeper_process(session->zh, ZOOKEEPER_READ);
     if (rc != ZOK && rc != ZNOTHING)
         failed(session, rc, errno);
@@ -227,16 +272,8 @@ static void hear_session(zhandle_t *zh, int type, int state, const char *path, v
 
     (void)zh;
     (void)path;
-    if (type != ZOO_SESSION_EVENT)
-        return;
-    session->connected = state == ZOO_CONNECTED_STATE;
-    if (state == ZOO_CONNECTED_STATE)
-        session->resume = true;
-    if (state == ZOO_AUTH_FAILED_STATE)
-        session->denied = true;
-    if (state == ZOO_EXPIRED_SESSION_STATE)
-        tn_zk_session_end(session, false);
-    tn_zk_kick(session->store);
+    if (type == ZOO_SESSION_EVENT)
+        note_state(session, state);
 }
 
 static void open_handle(struct tn_zk_session *session)
@@ -265,7 +302,7 @@ void tn_zk_session_drive(struct tn_zk_session *session)
     int interest = 0;
 
     session->dirty = false;
-    if (session->over || store->servers == NULL)
+    if (tn_zk_is_over(session) || store->servers == NULL)
         return;
     /* The loop's timers count from when its turn began, so they come early. */
     tenure_ns now = tn_zk_now(store);
@@ -307,18 +344,18 @@ static tenure_ns silent_since(const struct tn_zk_session *session)
 {
     tenure_ns since = session->trying_since;
 
-    if (session->fd < 0 || (session->connected && session->calls == NULL))
+    if (session->fd < 0 || (tn_zk_is_up(session) && session->calls == NULL))
         return TN_NEVER;
-    if (session->connected && session->calls->sent_at > since)
+    if (tn_zk_is_up(session) && session->calls->sent_at > since)
         since = session->calls->sent_at;
-    if (session->connected && session->heard_at > since)
+    if (tn_zk_is_up(session) && session->heard_at > since)
         since = session->heard_at;
     return since;
 }
 
 tenure_ns tn_zk_session_check(struct tn_zk_session *session, tenure_ns now)
 {
-    tenure_ns next = session->owner ? session->expires_at : TN_NEVER;
+    tenure_ns next = session->reader ? TN_NEVER : session->expires_at;
     tenure_ns since = silent_since(session);
 
     if (now >= next) {
@@ -346,29 +383,33 @@ void tn_zk_session_event(zhandle_t *zh, int type, int state, const char *path, v
 
     (void)zh;
     (void)state;
-    if (type == ZOO_SESSION_EVENT || session->over || path == NULL ||
+    if (type == ZOO_SESSION_EVENT || tn_zk_is_over(session) || path == NULL ||
         strlen(path) >= TN_ZK_PATH_MAX || !tn_zk_path_parse(store, path, name, node))
         return;
     struct tn_zk_name *known = tn_zk_name_find(store, name);
     if (known == NULL)
         return;
+    known->base.uses++; /* Its last claim may go. */
     if (node[0] != '\0')
-        tn_zk_lease_hear(known, session, node, type);
-    if (known->watches > 0 && (node[0] == '\0' || strcmp(node, known->first) == 0)) {
-        tn_zk_name_due(store, known, true);
-        tn_zk_kick(store);
-    }
+        tn_zk_claim_hear(known, session, node, type);
+    if (known->base.watchers > 0 && (node[0] == '\0' || strcmp(node, known->first) == 0))
+        tn_zk_name_due(store, known);
+    tn_store_name_drop(&store->base, &known->base);
 }
 
 /* --- Beginning -------------------------------------------------------------------------------- */
 
-struct tn_zk_session *tn_zk_session_new(struct tn_zk_store *store, bool owner, tenure_ns ttl)
+struct tn_zk_session *tn_zk_session_new(struct tn_zk_store *store, const struct tn_secret *secret,
+                                        tenure_ns ttl)
 {
-    struct tn_zk_session *session = calloc(1, sizeof *session);
+    struct tn_secret made;
     uv_timer_t *timer = calloc(1, sizeof *timer);
+    struct tn_zk_session *session = NULL;
 
-    if (session == NULL || timer == NULL) {
-        free(session);
+    if (timer != NULL && (secret != NULL || tn_random_secret(&made) == 0))
+        session = (struct tn_zk_session *)tn_store_session_keep(&store->base,
+                                                                secret != NULL ? secret : &made);
+    if (session == NULL) {
         free(timer);
         return NULL;
     }
@@ -376,7 +417,7 @@ struct tn_zk_session *tn_zk_session_new(struct tn_zk_store *store, bool owner, t
     store->handles++;
     timer->data = session;
     session->store = store;
-    session->owner = owner;
+    session->reader = secret == NULL;
     session->timer = timer;
     session->fd = -1;
     session->asked = ttl;
@@ -386,106 +427,46 @@ struct tn_zk_session *tn_zk_session_new(struct tn_zk_store *store, bool owner, t
     /* docs/stores/zookeeper.md tells why a third more. */
     session->timeout_ms = (int)((ttl + ttl / 3) / TN_MS(1)) + 1;
     session->dirty = true;
-    session->next = store->sessions;
-    store->sessions = session;
+    tn_zk_claim_init(session);
     if (store->servers == NULL)
         tn_zk_resolve_start(store);
     return session;
-}
-
-struct tn_zk_session *tn_zk_session_find(struct tn_zk_store *store, const struct tn_secret *secret)
-{
-    struct tn_secret hash;
-
-    tn_secret_hash(secret, 's', &hash);
-    for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
-        if (at->owner && !at->over && tn_secret_equal(&at->hash, &hash))
-            return at;
-    }
-    return NULL;
 }
 
 struct tn_zk_session *tn_zk_session_reader(struct tn_zk_store *store)
 {
     struct tn_zk_session *any = NULL;
 
-    for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
-        if (at->over)
-            continue;
-        if (at->connected)
+    for (struct tn_zk_session *at = NULL; (at = tn_zk_session_next(store, at)) != NULL;) {
+        if (tn_zk_is_up(at))
             return at;
-        if (any == NULL || at->owner)
+        if (!tn_zk_is_over(at) && (any == NULL || !at->reader))
             any = at;
     }
-    return any != NULL ? any : tn_zk_session_new(store, false, READER_TTL);
-}
-
-/* What the server agreed to; it may be another after a move to a server with other limits. */
-static void agree(struct tn_zk_session *session)
-{
-    int timeout = zoo_recv_timeout(session->zh);
-
-    if (timeout == session->timeout_ms)
-        session->ttl = session->asked;
-    else
-        session->ttl = TN_MS(timeout) / 4 * 3;
-}
-
-/* One that is started may answer others, so none of them is remembered meanwhile. */
-static void start_parked(struct tn_zk_session *session)
-{
-    struct tn_zk_store *store = session->store;
-    struct tn_zk_op *op;
-
-    for (op = store->ops; op != NULL; op = op->next) {
-        op->ready = op->parked && op->session == session;
-        op->parked = op->parked && !op->ready;
-    }
-    for (;;) {
-        for (op = store->ops; op != NULL && !op->ready; op = op->next)
-            ;
-        if (op == NULL)
-            return;
-        op->ready = false;
-        op->start(op);
-    }
+    return any != NULL ? any : tn_zk_session_new(store, NULL, READER_TTL);
 }
 
 void tn_zk_session_resume(struct tn_zk_session *session)
 {
     struct tn_zk_store *store = session->store;
 
-    session->resume = false;
-    if (session->over || !session->connected)
-        return;
+    session->state = TN_ZK_UP;
     session->failures = 0;
-    agree(session);
-    if (!session->ever)
-        session->expires_at +=
-            session->ttl - session->asked; /* Renewals come by what was agreed. */
-    session->ever = true;
-    for (struct tn_zk_lease *lease = session->leases, *after; lease != NULL; lease = after) {
-        after = lease->session_next;
-        tn_zk_lease_resume(lease);
-    }
-    start_parked(session);
+    tn_zk_job_wake(store, session);
     /* Readers move to a session that is there anyway. */
-    for (struct tn_zk_session *at = store->sessions; at != NULL && session->owner; at = at->next) {
-        if (!at->owner)
+    for (struct tn_zk_session *at = NULL; (at = tn_zk_session_next(store, at)) != NULL;)
+        if (at->reader && !session->reader)
             tn_zk_session_end(at, true);
-    }
-    tn_zk_observe_all(store, false);
 }
 
 /* --- The end ---------------------------------------------------------------------------------- */
 
 void tn_zk_session_end(struct tn_zk_session *session, bool polite)
 {
-    if (session->over)
+    if (tn_zk_is_over(session))
         return;
-    session->over = true;
-    session->polite = polite;
-    tn_zk_kick(session->store);
+    session->state = polite ? TN_ZK_CLOSING : TN_ZK_ENDING;
+    tn_store_kick(&session->store->base);
 }
 
 static void free_farewell(uv_handle_t *handle)
@@ -495,9 +476,7 @@ static void free_farewell(uv_handle_t *handle)
 
     (void)close(farewell->fd);
     free(farewell);
-    TN_ASSERT(store->handles > 0);
-    store->handles--;
-    tn_zk_kick(store);
+    tn_zk_handle_gone(store);
 }
 
 static void end_farewell(struct tn_zk_farewell *farewell)
@@ -512,7 +491,7 @@ static void end_farewell(struct tn_zk_farewell *farewell)
 
 void tn_zk_farewell_cancel(struct tn_zk_farewell *farewell)
 {
-    farewell->op = NULL;
+    farewell->job = NULL;
     end_farewell(farewell);
 }
 
@@ -520,7 +499,7 @@ void tn_zk_farewell_cancel(struct tn_zk_farewell *farewell)
 static void hear_farewell(uv_poll_t *handle, int status, int events)
 {
     struct tn_zk_farewell *farewell = handle->data;
-    struct tn_zk_op *op = farewell->op;
+    struct tn_zk_job *job = farewell->job;
     char bytes[4096];
 
     (void)status;
@@ -532,12 +511,12 @@ static void hear_farewell(uv_poll_t *handle, int status, int events)
         return;
     bool heard = farewell->heard >= REPLY_MIN;
     end_farewell(farewell);
-    if (op == NULL)
+    if (job == NULL)
         return;
     if (heard)
-        tn_zk_op_answer(op, TN_ANSWER_OK);
+        tn_zk_job_answer(job, TN_ANSWER_OK);
     else
-        tn_zk_op_fail(op, TENURE_E_TIMEOUT, "the server hung up without an answer to the close");
+        tn_zk_job_fail(job, TENURE_E_TIMEOUT, "the server hung up without an answer to the close");
 }
 
 static struct tn_zk_farewell *make_farewell(struct tn_zk_session *session)
@@ -555,7 +534,10 @@ static struct tn_zk_farewell *make_farewell(struct tn_zk_session *session)
     store->handles++;
     farewell->store = store;
     farewell->fd = fd;
-    farewell->op = session->closing;
+    /* The job outlives the session: it is answered when the server hangs up. */
+    farewell->job = session->closing;
+    if (farewell->job != NULL)
+        farewell->job->session = NULL;
     session->closing = NULL;
     farewell->poll.data = farewell;
     farewell->next = store->farewells;
@@ -566,7 +548,8 @@ static struct tn_zk_farewell *make_farewell(struct tn_zk_session *session)
 static void close_handle(struct tn_zk_session *session)
 {
     struct tn_zk_farewell *farewell = NULL;
-    bool polite = session->polite && session->connected && session->relay != NULL;
+    bool polite = session->state == TN_ZK_CLOSING && session->relay != NULL &&
+                  zoo_state(session->zh) == ZOO_CONNECTED_STATE;
 
     /* The library writes its last request and waits up to 3 s for room: only where there is. */
     if (polite && has(session->fd, POLLOUT))
@@ -584,32 +567,34 @@ static void close_handle(struct tn_zk_session *session)
     if (farewell != NULL)
         (void)uv_poll_start(&farewell->poll, UV_READABLE, hear_farewell);
     if (session->closing != NULL)
-        tn_zk_op_fail(session->closing, TENURE_E_UNAVAILABLE, "the session is not connected: %s",
-                      session->why);
-    session->closing = NULL;
+        tn_zk_job_fail(session->closing, TENURE_E_UNAVAILABLE, "the session is not connected: %s",
+                       session->why);
+}
+
+/* Its jobs: readers ask another session, the one that closes it is answered later. */
+static void end_jobs(struct tn_zk_session *session)
+{
+    struct tn_zk_store *store = session->store;
+    struct tn_zk_job *next;
+
+    for (struct tn_zk_job *job = store->jobs; job != NULL; job = next) {
+        next = job->next;
+        if (job->session != session || job == session->closing)
+            continue;
+        job->session = NULL;
+        if (job->start != tn_zk_read && job->start != tn_zk_list)
+            tn_zk_job_answer(job, TN_ANSWER_GONE);
+    }
 }
 
 void tn_zk_session_drop(struct tn_zk_session *session)
 {
     struct tn_zk_store *store = session->store;
-    struct tn_zk_session **link = &store->sessions;
-    struct tn_zk_op *next;
 
-    while (*link != session)
-        link = &(*link)->next;
-    *link = session->next;
-    session->connected = session->connected && session->polite;
-    while (session->leases != NULL)
-        tn_zk_lease_drop(session->leases);
-    for (struct tn_zk_op *op = store->ops; op != NULL; op = next) {
-        next = op->next;
-        if (op->session != session)
-            continue;
-        op->session = NULL;
-        if (!op->reader && op != session->closing)
-            tn_zk_op_answer(op, TN_ANSWER_GONE);
-    }
+    tn_zk_claim_drop_all(session);
+    end_jobs(session);
     close_handle(session);
-    free(session);
-    tn_zk_observe_all(store, true);
+    tn_store_session_drop(&store->base, &session->base);
+    tn_zk_job_wake(store, NULL);
+    tn_zk_observe_all(store);
 }

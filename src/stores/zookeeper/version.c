@@ -83,8 +83,7 @@ static void part_closed(struct tn_zk_question *question)
     if (--question->handles > 0)
         return;
     free(question);
-    store->handles--;
-    tn_zk_kick(store);
+    tn_zk_handle_gone(store);
 }
 
 static void stream_closed(void *arg)
@@ -180,16 +179,8 @@ static void hear_down(void *arg)
         wait_for(question, 0);
 }
 
-static void set_endpoint(struct tn_endpoint *endpoint, const char *host, unsigned port)
-{
-    *endpoint = (struct tn_endpoint) { 0 };
-    (void)snprintf(endpoint->host, sizeof endpoint->host, "%s", host);
-    (void)snprintf(endpoint->port, sizeof endpoint->port, "%u", port & 0xffff);
-    (void)snprintf(endpoint->where, sizeof endpoint->where, "%s:%u", host, port & 0xffff);
-}
-
 /* Where a session is connected to. */
-static bool find_present(const struct tn_zk_store *store, struct tn_endpoint *ret_endpoint)
+static bool find_present(struct tn_zk_store *store, struct tn_endpoint *ret_endpoint)
 {
     union {
         struct sockaddr any;
@@ -198,28 +189,33 @@ static bool find_present(const struct tn_zk_store *store, struct tn_endpoint *re
     } peer;
     char address[64];
 
-    for (struct tn_zk_session *at = store->sessions; at != NULL; at = at->next) {
+    for (struct tn_zk_session *at = NULL; (at = tn_zk_session_next(store, at)) != NULL;) {
         socklen_t size = sizeof peer;
         int fd = at->relay != NULL ? tn_zk_relay_server(at->relay) : -1;
-        if (!at->connected || fd < 0 || getpeername(fd, &peer.any, &size) != 0)
+        if (!tn_zk_is_up(at) || fd < 0 || getpeername(fd, &peer.any, &size) != 0)
             continue;
         bool v6 = peer.any.sa_family == AF_INET6;
         int rc = v6 ? uv_ip6_name(&peer.v6, address, sizeof address)
                     : uv_ip4_name(&peer.v4, address, sizeof address);
         if (rc != 0)
             continue;
-        set_endpoint(ret_endpoint, address, ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port));
+        unsigned port = ntohs(v6 ? peer.v6.sin6_port : peer.v4.sin_port);
+        *ret_endpoint = (struct tn_endpoint) { .local = false };
+        (void)snprintf(ret_endpoint->host, sizeof ret_endpoint->host, "%s", address);
+        (void)snprintf(ret_endpoint->port, sizeof ret_endpoint->port, "%u", port & 0xffff);
+        (void)snprintf(ret_endpoint->where, sizeof ret_endpoint->where, "%s:%s", address,
+                       ret_endpoint->port);
         return true;
     }
     return false;
 }
 
-static unsigned list_endpoints(const struct tn_zk_store *store, struct tn_endpoint *ret_endpoints)
+static unsigned list_endpoints(struct tn_zk_store *store, struct tn_endpoint *ret_endpoints)
 {
     unsigned count = find_present(store, ret_endpoints) ? 1 : 0;
 
-    for (size_t i = 0; i < store->url.host_count && count < TN_ENDPOINTS_MAX; i++)
-        set_endpoint(&ret_endpoints[count++], store->url.hosts[i].name, store->url.hosts[i].port);
+    for (unsigned i = 0; i < store->url.net.count && count < TN_ENDPOINTS_MAX; i++)
+        ret_endpoints[count++] = store->url.net.endpoints[i];
     return count;
 }
 

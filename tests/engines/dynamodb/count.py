@@ -1,9 +1,10 @@
-"""count.py - a proxy in front of DynamoDB that writes down every action: "GetItem MS".
+"""count.py - a proxy in front of DynamoDB that writes down every action: "GetItem KEY MS".
 
     count.py PORT LOG     prints its own port
 """
 import http.client
 import http.server
+import json
 import sys
 import time
 
@@ -17,8 +18,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         action = self.headers["X-Amz-Target"].split(".")[-1]
-        with open(sys.argv[2], "a", encoding="ascii") as log:
-            log.write(f"{action} {int(time.time() * 1000)}\n")
+        key = json.loads(body).get("Key", {}).get("key", {}).get("S", "-")
+        with open(sys.argv[2], "a", encoding="utf-8") as log:
+            log.write(f"{action} {key} {int(time.time() * 1000)}\n")
         there = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)
         there.request("POST", "/", body, dict(self.headers))
         answer = there.getresponse()

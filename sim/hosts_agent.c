@@ -1,0 +1,194 @@
+/* hosts_agent.c - the agents of the two-level world: what src/daemon/agent.c is to a real store. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "sim/hosts.h"
+
+void sim_host_news(struct host_world *hosts, const struct host_party *party, uint32_t name,
+                   enum tn_agent_event_kind kind, uint64_t token)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+
+    TN_ASSERT(agent->news_count < HOST_NEWS);
+    agent->news[agent->news_count++] = (struct host_news) { name, kind, token };
+}
+
+/* What the agent may count on upstream, this instant. */
+static tenure_ns proven_until(const struct host_world *hosts, const struct host_party *party)
+{
+    const struct tn_session *session = &party->candidate.session;
+
+    return tn_session_valid(session, sim_host_now(hosts, party)) ? tn_session_deadline(session) : 0;
+}
+
+static struct tn_agent_local look_locally(const struct host_agent *agent, uint32_t name)
+{
+    const char *text = sim_name(name);
+    uint32_t lease = tn_table_lease_of(agent->table, text, (uint32_t)strlen(text));
+    struct tn_agent_local local = { 0 };
+    struct tn_lease_view view;
+    uint32_t session;
+
+    if (lease == 0)
+        return local;
+    tn_table_lease(agent->table, lease, &view);
+    local.held = view.session != NULL;
+    local.wanted = tn_table_next_waiter(agent->table, lease, 0, &session) != 0;
+    return local;
+}
+
+static uint64_t held_token(const struct host_agent *agent, uint32_t name)
+{
+    const char *text = sim_name(name);
+    uint32_t lease = tn_table_lease_of(agent->table, text, (uint32_t)strlen(text));
+    struct tn_lease_view view = { 0 };
+
+    if (lease != 0)
+        tn_table_lease(agent->table, lease, &view);
+    return view.session != NULL ? view.token : 0;
+}
+
+static void agent_hear(struct host_world *hosts, struct host_party *party, uint32_t name,
+                       enum tn_agent_event_kind kind, uint64_t token)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+    struct tn_agent_local local = look_locally(agent, name);
+    struct tn_op op = { .name = sim_name(name), .name_len = (uint32_t)strlen(sim_name(name)) };
+    struct tn_result result = { .answer = TN_ANSWER_STALE };
+
+    switch (tn_agent_next(&agent->names[name], kind, token, &local)) {
+    case TN_AGENT_NOTHING:
+        return;
+    case TN_AGENT_CAMPAIGN:
+        sim_host_wish(hosts, party, name, TN_CLAIM_EV_CAMPAIGN);
+        return;
+    case TN_AGENT_GRANT:
+        op.kind = TN_OP_GRANT;
+        op.token = token;
+        /* Over by now: there is no telling when it was won. */
+        if (tn_candidate_token(&party->candidate, &party->seats[name],
+                               sim_host_now(hosts, party)) == token)
+            sim_host_agent_step(hosts, party, &op, &result);
+        sim_host_news(hosts, party, name,
+                      result.answer == TN_ANSWER_GRANTED ? TN_AGENT_EV_GRANTED : TN_AGENT_EV_LOOK,
+                      0);
+        return;
+    case TN_AGENT_RECALL:
+        op.kind = TN_OP_REVOKE;
+        op.until = agent->allowed;
+        sim_host_agent_step(hosts, party, &op, &result);
+        sim_host_news(hosts, party, name, TN_AGENT_EV_LOOK, 0);
+        return;
+    case TN_AGENT_LEAVE:
+        sim_host_wish(hosts, party, name, TN_CLAIM_EV_RESIGN);
+        break;
+    case TN_AGENT_GIVE_BACK:
+    case TN_AGENT_TAKE_UP:
+        break;
+    }
+    sim_host_wish(hosts, party, name, TN_CLAIM_EV_DRAINED);
+}
+
+void sim_host_agent_settle(struct host_world *hosts, struct host_party *party)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+    tenure_ns proven = proven_until(hosts, party);
+
+    for (uint32_t i = 0; i < agent->news_count; i++) {
+        struct host_news news = agent->news[i];
+        agent_hear(hosts, party, news.name, news.kind, news.token);
+    }
+    agent->news_count = 0;
+    if (proven > agent->proven)
+        agent->proven = proven;
+}
+
+/* A process asks its agent. */
+void sim_host_agent_serve(struct host_world *hosts, struct host_party *party,
+                          const struct host_event *event)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+    struct tn_op op = sim_host_op(event);
+    tenure_ns now = sim_host_now(hosts, party);
+    tenure_ns proven = proven_until(hosts, party);
+    struct tn_result result;
+    tenure_ns ttl;
+
+    sim_host_agent_settle(hosts,
+                          party); /* N1: the news behind what is proven come before the answer. */
+    sim_host_agent_step(hosts, party, &op, &result);
+    ttl = result.ttl > 0 ? tn_agent_ttl(result.ttl, proven, now) : 0;
+    if (now + ttl > agent->allowed)
+        agent->allowed = now + ttl;
+    sim_host_reply(hosts, agent->table, event, &result, ttl);
+}
+
+/* Every life of that process is over, whatever the agent knows of it. */
+void sim_host_agent_bury(struct host_world *hosts, const struct host_party *party,
+                         const struct host_event *event)
+{
+    struct tn_op op = { .kind = TN_OP_CLOSE };
+    struct tn_result result;
+
+    for (uint64_t life = 1; life <= event->life; life++) {
+        op.session = sim_host_secret(event->party, event->incarnation, life);
+        sim_host_agent_step(hosts, party, &op, &result);
+    }
+}
+
+/* --- Life ------------------------------------------------------------------------------------- */
+
+static void begin_anew(struct host_world *hosts, struct host_agent *agent)
+{
+    struct tn_table_limits limits = { .sessions = 64,
+                                      .leases = HOST_NAMES + 1,
+                                      .waiters = 64,
+                                      .text_bytes = 4096,
+                                      .upstream = true,
+                                      .hash_key = { hosts->world->seed, 3 } };
+
+    memset(agent->block, 0, hosts->agent_size);
+    agent->table = tn_table_init(agent->block, &limits);
+    memset(&agent->ledger, 0, sizeof agent->ledger);
+    agent->allowed = 0;
+}
+
+/* The table is there again, and so are the secrets of what was asked for upstream. */
+static void resume(struct host_world *hosts, struct host_party *party)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+    tenure_ns now = sim_host_now(hosts, party);
+    uint64_t starts = ++agent->ledger.starts;
+
+    sim_host_tell(hosts, party->index, "goes on where it was");
+    party->identity = agent->identity;
+    tn_table_restart(agent->table, now);
+    agent->allowed = now + hosts->local.ttl;
+    tn_candidate_resume(&party->candidate, agent->ledger.life, starts << 32);
+    for (uint32_t name = 0; name < HOST_NAMES; name++) {
+        struct tn_agent_local local = look_locally(agent, name);
+        uint64_t token = agent->ledger.token[name];
+        local.held = local.held && token != 0 && token == held_token(agent, name);
+        bool kept = agent->ledger.gen[name] > 0 &&
+                    tn_agent_next(&agent->names[name], TN_AGENT_EV_RESUME, token, &local) ==
+                        TN_AGENT_TAKE_UP;
+        if (agent->ledger.gen[name] > 0)
+            tn_claim_resume(&party->seats[name].claim, agent->ledger.gen[name], kept ? token : 0);
+        if (!kept)
+            sim_host_news(hosts, party, name, TN_AGENT_EV_RESUME, 0);
+    }
+}
+
+void sim_host_agent_boot(struct host_world *hosts, struct host_party *party)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+
+    memset(agent->names, 0, sizeof agent->names);
+    agent->news_count = 0;
+    if (agent->ledger.life > 0 && sim_chance(hosts->world, TN_PPM / 2)) {
+        resume(hosts, party);
+        return;
+    }
+    agent->identity = party->identity;
+    begin_anew(hosts, agent);
+}

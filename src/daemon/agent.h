@@ -1,0 +1,44 @@
+/* agent.h - tenured --upstream: the agent of a host.
+ *
+ * Private to src/daemon. */
+#ifndef TN_DAEMON_AGENT_H
+#define TN_DAEMON_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "core/lease_table.h"
+
+struct tn_server;
+struct tn_call;
+
+TENURE_MUST_USE int tn_agent_open(struct tn_server *server, struct tn_text *reterr);
+TENURE_MUST_USE int tn_agent_start(struct tn_server *server);
+/* The loop has not ended yet. What local sessions still hold stays with the session upstream. */
+void tn_agent_close(struct tn_server *server);
+/* Whether it does: then a thread of the library runs still. */
+bool tn_agent_left_open(const struct tn_server *server);
+void tn_agent_free(struct tn_server *server); /* The loop has. */
+/* A local session has got the lease, or let go of it. */
+void tn_agent_changed(struct tn_server *server, const struct tn_notice *notice);
+/* The same, or its line has changed. */
+void tn_agent_look(struct tn_server *server, uint32_t lease);
+/* Hear upstream's news. Returns the deadline that was proven before; before each step that opens or
+ * renews a session. */
+tenure_ns tn_agent_listen(struct tn_server *server);
+/* The TTL to answer with, behind tn_agent_listen and that step (N1). False: it is answered. */
+bool tn_agent_promise(struct tn_call *call, tenure_ns proven, tenure_ns *ttl);
+/* What is on record of a name that no local session has; @ret_view points into the agent's memory.
+ * False: not known yet; then tn_wait_looked comes, unless upstream does not answer. */
+bool tn_agent_record(struct tn_server *server, const char *name, uint32_t len,
+                     struct tn_lease_view *ret_view);
+/* The name's changes upstream are for the watchers of the name, too. False: no memory. */
+bool tn_agent_watch(struct tn_server *server, const char *name, uint32_t len);
+/* Drop what nobody has asked for in a while. */
+void tn_agent_sweep(struct tn_server *server);
+/* Whether the command can be carried out here; it is answered otherwise. */
+bool tn_agent_may(struct tn_call *call);
+void tn_agent_metrics(struct tn_server *server, struct tn_text *text);
+
+#endif
