@@ -8,13 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/sha256.h"
+#include "runtime/history_file.h"
 #include "runtime/state_folder.h"
-
-enum { FILE_MOST = 64 << 20 };
 
 bool tn_recorded_path(const char *url, bool create, char ret_path[PATH_MAX])
 {
@@ -36,43 +33,15 @@ bool tn_recorded_path(const char *url, bool create, char ret_path[PATH_MAX])
 
 bool tn_recorded_read(const char *path, struct tn_history *history, int64_t *ret_touched)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st = { 0 };
-    char *bytes = NULL;
-    size_t len = 0;
-
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MOST)
-        bytes = malloc((size_t)st.st_size + 1);
-    while (bytes != NULL && len < (size_t)st.st_size) {
-        ssize_t n = read(fd, bytes + len, (size_t)st.st_size - len);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            break;
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0)
-        (void)close(fd);
-    if (bytes != NULL)
-        tn_history_read(history, bytes, len);
-    free(bytes);
-    *ret_touched = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
-    return len > 0;
+    return tn_history_file_read(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), history,
+                                ret_touched);
 }
 
 static int write_bytes(const char *path, int flags, const char *bytes, size_t len)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-    int error = fd < 0 ? errno : 0;
 
-    while (error == 0 && len > 0) {
-        ssize_t n = write(fd, bytes, len);
-        if (n < 0 && errno != EINTR)
-            error = errno;
-        bytes += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0)
-        (void)close(fd);
-    return error;
+    return fd < 0 ? errno : tn_history_file_write(fd, bytes, len);
 }
 
 int tn_recorded_write(const char *path, struct tn_history *history)

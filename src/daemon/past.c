@@ -14,19 +14,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/time.h"
 #include "core/note.h"
 #include "daemon/server.h"
+#include "runtime/history_file.h"
 #include "runtime/random.h"
 
 #define FILE_NAME "history"
 #define WRITE_MS 200
 #define BEAT_MS 5000           /* So exactly the file tells when the daemon was last there. */
 #define WHOLE_EVERY TN_SEC(10) /* The whole file is not written more often. */
-#define FILE_MAX (64 << 20)
 #define PER_NAME 100
 #define IN_ALL 50000
 
@@ -42,59 +41,20 @@ struct tn_past_job {
 
 /* --- The file --------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
-        if (n < 0 && errno != EINTR)
-            return errno;
-        if (n > 0) {
-            bytes += n;
-            len -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 static int write_file(int dir, const char *bytes, size_t len, bool whole)
 {
     const char *name = whole ? FILE_NAME ".new" : FILE_NAME;
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK; /* A pipe never waits. */
     int fd = openat(dir, name, flags | (whole ? O_TRUNC : O_APPEND), 0600);
-    int error = fd < 0 ? errno : write_all(fd, bytes, len);
 
-    if (fd >= 0 && error == 0)
-        (void)futimens(fd, NULL);
     if (fd >= 0)
-        (void)close(fd);
+        (void)futimens(fd, NULL);
+    int error = fd < 0 ? errno : tn_history_file_write(fd, bytes, len);
     if (error == 0 && whole && renameat(dir, name, dir, FILE_NAME) != 0)
         error = errno;
     if (error != 0 && whole)
         (void)unlinkat(dir, name, 0); /* On a full disk the journal needs the room. */
     return error;
-}
-
-/* How it stands when the daemon starts: its content, and when it was last written. */
-static char *read_file(int dir, size_t *ret_len, int64_t *ret_touched)
-{
-    int fd = openat(dir, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat st = { 0 };
-    char *bytes = NULL;
-    size_t len = 0;
-
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX)
-        bytes = malloc((size_t)st.st_size + 1);
-    while (bytes != NULL && len < (size_t)st.st_size) {
-        ssize_t n = read(fd, bytes + len, (size_t)st.st_size - len);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            break;
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0)
-        (void)close(fd);
-    *ret_len = len;
-    *ret_touched = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
-    return bytes;
 }
 
 static void say_failed(struct tn_server *server, int error)
@@ -296,14 +256,12 @@ int tn_past_open(struct tn_server *server)
 {
     struct tn_past *past = &server->past;
     struct tn_hash_key seed = server->config.limits.hash_key;
-    size_t len;
+    int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
     tn_history_init(&past->history, seed, PER_NAME, IN_ALL);
     past->back_at = tn_wall_ms();
-    char *bytes = read_file(server->journal.dir_fd, &len, &past->away_from);
-    if (bytes != NULL)
-        tn_history_read(&past->history, bytes, len);
-    free(bytes);
+    (void)tn_history_file_read(openat(server->journal.dir_fd, FILE_NAME, flags), &past->history,
+                               &past->away_from);
     if (past->history.since == 0) {
         past->history.since = past->back_at;
         past->history.whole = true;

@@ -163,7 +163,7 @@ static void tell(struct tn_client *client, int rc, uint64_t highest)
 /* --- What a request claims ------------------------------------------------------------------- */
 
 /* 0, or the status to refuse with; then *@ret_why. */
-static unsigned read_token(const struct tn_http_head *head, struct tn_claim *claim,
+static unsigned read_token(const struct tn_http_head *head, struct tn_gate_claim *claim,
                            const char **ret_why)
 {
     unsigned count;
@@ -184,7 +184,7 @@ static unsigned read_token(const struct tn_http_head *head, struct tn_claim *cla
     return tn_u64_parse(digits, &claim->token) == 0 && claim->token > 0 ? 0 : 400;
 }
 
-static unsigned set_resource(struct tn_claim *claim, const char *name, size_t len,
+static unsigned set_resource(struct tn_gate_claim *claim, const char *name, size_t len,
                              const char **ret_why)
 {
     if (tn_name_check(name, len, ret_why) < 0)
@@ -200,7 +200,7 @@ static unsigned set_resource(struct tn_claim *claim, const char *name, size_t le
 static unsigned set_from_path(struct tn_client *client, const struct tn_http_slice *path,
                               const char **ret_why)
 {
-    struct tn_claim *claim = &client->claim;
+    struct tn_gate_claim *claim = &client->claim;
     size_t end = 1;
 
     *ret_why = tn_http_path_check(path);
@@ -221,7 +221,7 @@ static unsigned read_claim(struct tn_client *client, const struct tn_http_head *
                            const struct tn_http_slice *path, const char **ret_why)
 {
     const struct tn_gate_options *options = &client->gate->options;
-    struct tn_claim *claim = &client->claim;
+    struct tn_gate_claim *claim = &client->claim;
     unsigned status, count;
 
     if (options->resource != NULL) {
@@ -271,7 +271,7 @@ static bool forward(struct tn_client *client, const struct tn_http_head *head)
 static void pass(struct tn_client *client, const struct tn_http_head *head,
                  tn_client_step *when_clear)
 {
-    const struct tn_claim *claim = &client->claim;
+    const struct tn_gate_claim *claim = &client->claim;
     struct tn_gate_fence *fence = NULL;
     uint64_t highest;
 

@@ -48,7 +48,7 @@ enum tn_client_state {
 };
 
 /* What a request claims. */
-struct tn_claim {
+struct tn_gate_claim {
     char resource[TN_NAME_MAX + 1];
     size_t len;
     uint64_t token;
@@ -63,7 +63,7 @@ struct tn_client {
     struct tn_gate *gate;
     enum tn_client_state state;
     uint64_t deadline; /* Of uv_now; not of an idle one. */
-    struct tn_claim claim;
+    struct tn_gate_claim claim;
     struct tn_gate_fence *fence; /* In flight behind it. */
     struct tn_gate_wait wait;
     tn_client_step *when_clear; /* WAITING: what then. */

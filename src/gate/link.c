@@ -11,15 +11,15 @@ enum {
     KEPT = 64 << 10, /* Larger buffers go when they are empty. */
 };
 
-static struct tn_link *link_of(void *handle)
+static struct tn_gate_link *link_of(void *handle)
 {
     return handle;
 }
 
-bool tn_link_init(struct tn_link *link, uv_loop_t *loop, const struct tn_link_user *user,
+bool tn_link_init(struct tn_gate_link *link, uv_loop_t *loop, const struct tn_link_user *user,
                   size_t in_max)
 {
-    *link = (struct tn_link) { .user = user, .in_max = in_max };
+    *link = (struct tn_gate_link) { .user = user, .in_max = in_max };
     return uv_tcp_init(loop, &link->tcp) == 0;
 }
 
@@ -27,7 +27,7 @@ bool tn_link_init(struct tn_link *link, uv_loop_t *loop, const struct tn_link_us
 
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
-    struct tn_link *link = link_of(handle);
+    struct tn_gate_link *link = link_of(handle);
 
     (void)suggested;
     if (link->in_size - link->in_len < READ_AT_ONCE / 4 && link->in_size < link->in_max) {
@@ -46,7 +46,7 @@ static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 
 static void receive(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
-    struct tn_link *link = link_of(stream);
+    struct tn_gate_link *link = link_of(stream);
 
     (void)buf;
     if (got > 0) {
@@ -59,19 +59,19 @@ static void receive(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     }
 }
 
-bool tn_link_hear(struct tn_link *link)
+bool tn_link_hear(struct tn_gate_link *link)
 {
     int rc = uv_read_start((uv_stream_t *)&link->tcp, give_room, receive);
 
     return rc == 0 || rc == UV_EALREADY;
 }
 
-void tn_link_pause(struct tn_link *link)
+void tn_link_pause(struct tn_gate_link *link)
 {
     (void)uv_read_stop((uv_stream_t *)&link->tcp);
 }
 
-void tn_link_take(struct tn_link *link, size_t len)
+void tn_link_take(struct tn_gate_link *link, size_t len)
 {
     TN_ASSERT(len <= link->in_len);
     link->in_len -= len;
@@ -86,7 +86,7 @@ void tn_link_take(struct tn_link *link, size_t len)
 
 /* --- Out ------------------------------------------------------------------------------------ */
 
-char *tn_link_room(struct tn_link *link, size_t len)
+char *tn_link_room(struct tn_gate_link *link, size_t len)
 {
     if (link->out_size - link->out_len < len) {
         size_t size = link->out_size > 0 ? link->out_size : 1024;
@@ -101,7 +101,7 @@ char *tn_link_room(struct tn_link *link, size_t len)
     return link->out + link->out_len;
 }
 
-static void empty(struct tn_link *link)
+static void empty(struct tn_gate_link *link)
 {
     link->out_len = 0;
     if (link->out_size > KEPT) {
@@ -113,7 +113,7 @@ static void empty(struct tn_link *link)
 
 static void rest_sent(uv_write_t *rest, int status)
 {
-    struct tn_link *link = link_of(rest->handle);
+    struct tn_gate_link *link = link_of(rest->handle);
 
     link->sending = false;
     link->broken = link->broken || status < 0;
@@ -122,7 +122,7 @@ static void rest_sent(uv_write_t *rest, int status)
         link->user->sent(link);
 }
 
-bool tn_link_send(struct tn_link *link)
+bool tn_link_send(struct tn_gate_link *link)
 {
     uv_stream_t *stream = (uv_stream_t *)&link->tcp;
     uv_buf_t buf = uv_buf_init(link->out, (unsigned)link->out_len);
@@ -143,7 +143,7 @@ bool tn_link_send(struct tn_link *link)
     return !link->sending;
 }
 
-void tn_link_hand_over(struct tn_link *from, struct tn_link *to)
+void tn_link_hand_over(struct tn_gate_link *from, struct tn_gate_link *to)
 {
     free(to->out);
     to->out = from->out;
@@ -161,25 +161,25 @@ static void finished(uv_shutdown_t *finish, int status)
     (void)status;
 }
 
-void tn_link_finish(struct tn_link *link)
+void tn_link_finish(struct tn_gate_link *link)
 {
     (void)uv_shutdown(&link->finish, (uv_stream_t *)&link->tcp, finished);
 }
 
 static void closed(uv_handle_t *handle)
 {
-    struct tn_link *link = link_of(handle);
+    struct tn_gate_link *link = link_of(handle);
 
     link->user->closed(link);
 }
 
-void tn_link_close(struct tn_link *link)
+void tn_link_close(struct tn_gate_link *link)
 {
     if (!uv_is_closing((uv_handle_t *)&link->tcp))
         uv_close((uv_handle_t *)&link->tcp, closed);
 }
 
-void tn_link_done(struct tn_link *link)
+void tn_link_done(struct tn_gate_link *link)
 {
     free(link->in);
     free(link->out);

@@ -15,7 +15,7 @@
 enum { IDLE_MAX = 256, SWITCHING = 101 };
 
 struct tn_upstream {
-    struct tn_link link; /* First. */
+    struct tn_gate_link link; /* First. */
     struct tn_gate *gate;
     struct tn_upstream *next, **back; /* Idle. */
     struct tn_client *client;         /* NULL: nobody waits. */
@@ -24,7 +24,7 @@ struct tn_upstream {
     struct tn_http_content body; /* Of the answer. */
 };
 
-static struct tn_upstream *upstream_of(struct tn_link *link)
+static struct tn_upstream *upstream_of(struct tn_gate_link *link)
 {
     return (struct tn_upstream *)link;
 }
@@ -97,7 +97,7 @@ static void lose_answer(struct tn_upstream *upstream)
 /* An answer at the front, if it is whole; @over: nothing more will come. */
 static void read_answer(struct tn_upstream *upstream, bool over)
 {
-    struct tn_link *link = &upstream->link;
+    struct tn_gate_link *link = &upstream->link;
     struct tn_client *client = upstream->client;
     struct tn_http_head *head = &upstream->gate->head;
     int64_t len;
@@ -131,7 +131,7 @@ static void read_answer(struct tn_upstream *upstream, bool over)
     tn_client_landed(client, built);
 }
 
-static void heard(struct tn_link *link)
+static void heard(struct tn_gate_link *link)
 {
     struct tn_upstream *upstream = upstream_of(link);
 
@@ -141,7 +141,7 @@ static void heard(struct tn_link *link)
         read_answer(upstream, false);
 }
 
-static void ended(struct tn_link *link)
+static void ended(struct tn_gate_link *link)
 {
     struct tn_upstream *upstream = upstream_of(link);
 
@@ -151,13 +151,13 @@ static void ended(struct tn_link *link)
         read_answer(upstream, true);
 }
 
-static void sent(struct tn_link *link)
+static void sent(struct tn_gate_link *link)
 {
     if (link->broken)
         lose_answer(upstream_of(link));
 }
 
-static void closed(struct tn_link *link)
+static void closed(struct tn_gate_link *link)
 {
     tn_link_done(link);
     free(upstream_of(link));

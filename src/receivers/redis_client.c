@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/net_url.h"
 #include "base/time.h"
 #include "receivers/socket.h"
 #include "runtime/clock.h"
@@ -62,8 +63,9 @@ static bool parse_login(const char **text, struct tn_redis *redis)
     const char *colon = memchr(*text, ':', (size_t)(at - *text));
     if (colon == NULL)
         return false;
-    bool good = tn_percent_decode(*text, (size_t)(colon - *text), redis->user) &&
-                tn_percent_decode(colon + 1, (size_t)(at - colon - 1), redis->password);
+    bool good =
+        tn_url_decode(redis->user, sizeof redis->user, *text, (size_t)(colon - *text)) &&
+        tn_url_decode(redis->password, sizeof redis->password, colon + 1, (size_t)(at - colon - 1));
     *text = at + 1;
     return good;
 }
@@ -105,7 +107,7 @@ static bool parse_url(const char *url, const struct server *server, struct tn_re
         redis->place.is_unix = true;
         redis->place.service = strcmp(server->who, "redis") == 0;
         return text[0] != '\0' && strlen(text) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
-               tn_percent_decode(text, strlen(text), redis->place.host);
+               tn_url_decode(redis->place.host, sizeof redis->place.host, text, strlen(text));
     }
     if (!parse_login(&text, redis))
         return false;

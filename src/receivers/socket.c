@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/net_url.h"
 #include "base/number.h"
 #include "base/time.h"
 #include "runtime/clock.h"
@@ -21,38 +22,6 @@
 #include "runtime/tls.h"
 
 /* --- Addresses ------------------------------------------------------------------------------ */
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool tn_percent_decode(const char *text, size_t len, char *ret_text)
-{
-    size_t out = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-
-        if (c == '%') {
-            int high = i + 2 < len ? hex(text[i + 1]) : -1;
-            int low = i + 2 < len ? hex(text[i + 2]) : -1;
-            if (high < 0 || low < 0)
-                return false;
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (c == '\0' || out + 1 >= TN_PLACE_MAX)
-            return false;
-        ret_text[out++] = c;
-    }
-    ret_text[out] = '\0';
-    return true;
-}
 
 bool tn_digits_check(const char *text, size_t len, uint64_t most, char ret_text[8])
 {
@@ -74,8 +43,10 @@ bool tn_place_parse(const char *text, size_t len, const char *port, struct tn_pl
 
     if (after == NULL)
         after = end;
-    bool good = close != NULL ? tn_percent_decode(text + 1, (size_t)(close - text - 1), place.host)
-                              : tn_percent_decode(text, (size_t)(after - text), place.host);
+    bool good =
+        close != NULL
+            ? tn_url_decode(place.host, sizeof place.host, text + 1, (size_t)(close - text - 1))
+            : tn_url_decode(place.host, sizeof place.host, text, (size_t)(after - text));
     (void)snprintf(place.port, sizeof place.port, "%s", port);
     if (good && after < end)
         good = *after == ':' &&

@@ -27,9 +27,6 @@ struct tn_place {
 TENURE_MUST_USE bool tn_place_parse(const char *text, size_t len, const char *port,
                                     struct tn_place *ret_place);
 
-/* @len bytes with %XX undone, into TN_PLACE_MAX bytes; false: too long, malformed, or a zero. */
-TENURE_MUST_USE bool tn_percent_decode(const char *text, size_t len, char *ret_text);
-
 /* A number of at most @most from @len digits. */
 TENURE_MUST_USE bool tn_digits_check(const char *text, size_t len, uint64_t most, char ret_text[8]);
 

@@ -93,7 +93,7 @@ struct guard {
 
 static void say_at(const struct guard *g, enum tn_record_kind kind, int value, tenure_ns at)
 {
-    struct tn_record record = { .kind = kind, .value = value, .at = at };
+    struct tn_guard_record record = { .kind = kind, .value = value, .at = at };
 
     /* A supervisor that is gone hears nothing; its queue holds many times what is ever said. */
     if (g->socket >= 0)
@@ -157,7 +157,7 @@ static void supervisor_gone(struct guard *g)
     begin_stop(g, TN_REASON_SUPERVISOR_GONE);
 }
 
-static void obey(struct guard *g, const struct tn_record *record)
+static void obey(struct guard *g, const struct tn_guard_record *record)
 {
     switch (record->kind) {
     case TN_RECORD_EXTEND:
@@ -179,7 +179,7 @@ static void obey(struct guard *g, const struct tn_record *record)
 static void read_socket(struct guard *g)
 {
     for (int i = 0; i < RECORDS_PER_WAKE && g->socket >= 0; i++) {
-        struct tn_record record;
+        struct tn_guard_record record;
         ssize_t len = recv(g->socket, &record, sizeof record, MSG_DONTWAIT);
 
         if (len == (ssize_t)sizeof record)

@@ -178,7 +178,7 @@ static void kill_guardian(struct tn_guardian *g)
 
 static int tell(struct tn_guardian *g, enum tn_record_kind kind, int value, tenure_ns at)
 {
-    struct tn_record record = { .kind = kind, .value = value, .at = at };
+    struct tn_guard_record record = { .kind = kind, .value = value, .at = at };
 
     if (g->gone)
         return TENURE_E_CLOSED;
@@ -464,7 +464,7 @@ static void look_after(struct tn_guardian *g)
 }
 
 /* Take in one record. False when it is none for the caller. */
-static bool hear(struct tn_guardian *g, const struct tn_record *record,
+static bool hear(struct tn_guardian *g, const struct tn_guard_record *record,
                  struct tn_guardian_event *event)
 {
     static const enum tn_guardian_kind kinds[] = {
@@ -510,7 +510,7 @@ static bool hear(struct tn_guardian *g, const struct tn_record *record,
 
 static bool read_socket(struct tn_guardian *g, struct tn_guardian_event *event)
 {
-    struct tn_record record;
+    struct tn_guard_record record;
 
     while (g->socket >= 0) {
         ssize_t len = recv(g->socket, &record, sizeof record, MSG_DONTWAIT);

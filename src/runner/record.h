@@ -24,7 +24,7 @@ enum tn_record_kind {
     TN_RECORD_REAPED,
 };
 
-struct tn_record {
+struct tn_guard_record {
     uint32_t kind;
     int32_t value;
     tenure_ns at;
