@@ -27,11 +27,9 @@
 static const char about[] =
     "Shows who leads, then every change: of a name, of the names of a pattern, or of all names.\n";
 static const char after[] =
-    "Of changes that follow each other faster than they are read, the last one is shown. Each "
-    "line\n"
-    "begins with the local time at which it was heard; the objects of --json have none. Colours "
-    "are\n"
-    "for terminals, and only if NO_COLOR is not set.\n"
+    "If changes come faster than you read them, watch shows the last one. Each line begins with\n"
+    "the local time at which the change was heard; the objects of --json have none. There are\n"
+    "colours on a terminal, unless NO_COLOR is set.\n"
     "\n"
     "Examples:\n"
     "  tenure watch nightly-report            ... nightly-report: led by web1-4711, token 7\n"

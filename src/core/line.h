@@ -58,7 +58,7 @@ enum tn_line_place {
 /* What is known of our key. */
 enum tn_line_proof {
     TN_LINE_NO_KEY,
-    TN_LINE_UNSURE, /* A create was sent, and nobody knows what became of it. */
+    TN_LINE_UNSURE, /* A create was sent; the outcome is unknown. */
     TN_LINE_NAMED,  /* A key bears our name; whose session it is of has not been shown. */
     TN_LINE_OURS,
 };
@@ -67,7 +67,7 @@ enum tn_line_goal {
     TN_LINE_REST,
     TN_LINE_ACQUIRE,
     TN_LINE_RELEASE,
-    TN_LINE_CHECK, /* Is the key of a held claim still there? Nobody is told when it is. */
+    TN_LINE_CHECK, /* Is the key of a held claim still there? No request waits for it. */
 };
 
 /* What the engine is asked to do; each is answered by the function named, or by tn_line_failed. */
@@ -122,7 +122,7 @@ struct tn_line_answer {
     bool stranger; /* RELEASE: this claim had no key. Only the engine knows whose the token is. */
 };
 
-/* What nobody asked for. */
+/* What the engine tells by itself. */
 enum tn_line_news {
     TN_LINE_TOLD_REVOKED, /* The holder is to stop, and to give it back. */
     TN_LINE_TOLD_ENDED,   /* The key of a held claim is gone. */

@@ -2,8 +2,8 @@
  *
  * Happy path: replies have gathered in the buffers of the dirty connections, and their records in
  * the journal. The thread that serves flushes the records itself, which is faster than to have
- * another do it; then the buffers are sent, in the order in which their connections were first told
- * something: who is granted a lease hears of it before the one who let go of it.
+ * another do it; then the buffers are sent, in the order of their first reply. So the new holder of
+ * a lease hears of the grant before the former one hears that its release is done.
  *
  * What can fail: the flush, which ends the program; and the disk may hang. Holders live on their
  * renewals, which need no disk, so there is a second thread that does nothing but look now and then
@@ -91,7 +91,7 @@ void tn_flush_send_unbound(struct tn_server *server)
     send_bulk(server);
 }
 
-/* Whoever has something to be told by now waits for the flush that is under way. */
+/* Holds back every connection with unsent replies until the flush that is under way ends. */
 static void gate_all(struct tn_server *server)
 {
     struct tn_conn **last = &server->gated;

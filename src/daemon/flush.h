@@ -17,8 +17,8 @@ struct tn_baton {
     uv_mutex_t lock; /* Guards what follows. */
     uv_cond_t called;
     uv_async_t landed; /* A flush is over whose thread does not serve any more. */
-    bool asleep;       /* The second thread, until it is called. */
-    bool taken;        /* The server, while it was flushed. */
+    bool asleep;       /* The second thread sleeps until it is called. */
+    bool taken;        /* The other thread took the loop over during the flush. */
     bool over;
     int error;        /* Of the last flush. */
     uint64_t began;   /* The flush that is under way, by uv_hrtime; 0: none is. */
@@ -29,8 +29,8 @@ TENURE_MUST_USE int tn_flush_open(struct tn_server *server);
 void tn_flush_close(struct tn_server *server);
 /* Flush what is pending. */
 enum tn_flushed {
-    TN_FLUSH_OVER,  /* All may be said. */
-    TN_FLUSH_LASTS, /* Only what is not bound to a flush. */
+    TN_FLUSH_OVER,  /* All replies may be sent. */
+    TN_FLUSH_LASTS, /* Only those that wait for no flush. */
     TN_FLUSH_TAKEN, /* The other thread serves. */
 };
 TENURE_MUST_USE enum tn_flushed tn_flush(struct tn_server *server);

@@ -49,7 +49,7 @@ static void tell_won(struct tenure_election *election, const struct tn_claim_act
     election->unheard = false;
     election->taken_back = false;
     election->anxious = false;
-    /* Who has no callback hears of it by tenure_token, and may be at work from now on. */
+    /* Without a callback the application learns of the term from tenure_token, from now on. */
     election->heard = election->callback == NULL || again;
     election->won = election->callback != NULL;
     atomic_store(&election->seen, false);
@@ -186,7 +186,7 @@ static void tell_session(void *arg, const struct tn_session_action *action)
         struct tenure_election *election = (struct tenure_election *)(void *)seat;
         if (atomic_load_explicit(&election->token, memory_order_relaxed) == 0)
             continue;
-        /* SAFE follows a JEOPARDY that was told, and what is over before it was told is not. */
+        /* SAFE is told only after a JEOPARDY that was; a JEOPARDY that ends untold is dropped. */
         election->mood = safe == election->anxious ? safe ? TENURE_SAFE : TENURE_JEOPARDY : 0;
         add_news(election);
     }

@@ -42,8 +42,8 @@ struct tn_lib_slot {
     bool open; /* Its claim was told that it may win. */
 };
 
-/* A semaphore: its slots, by their index in the core. The first election is the application's, and
- * all that the application hears, or is asked, is in that one; the others are only seats. */
+/* A semaphore: its slots, by their index in the core. The application sees the first election only,
+ * and its events and state are in that one; each of the others just holds a claim. */
 struct tn_lib_slots {
     struct tn_slots core;
     struct tn_lib_slots *next; /* Of the handle. */
@@ -88,7 +88,7 @@ struct tenure_election {
     bool heard;       /* WON of the present term was told. */
     bool anxious;     /* JEOPARDY was told in it, and SAFE not yet. */
     bool unheard;     /* The term ended before its WON was told: nothing was started. */
-    bool taken_back;  /* And this is settled, whoever looks at the token later. */
+    bool taken_back;  /* It counts as never told, even if a thread reads the token later. */
     bool regressed;   /* That the store went back was told, and there was no term since. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;

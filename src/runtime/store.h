@@ -1,9 +1,9 @@
 /* store.h - what every store is to the runtime: operations in, answers and news out, on one loop.
  *
  * A store is driven from one libuv loop and its thread, and from no other. It never blocks that
- * thread for longer than a disk takes: whoever waits - for a reply, for other processes - comes
- * back through the loop. Operations and answers are those of core/lease_table.h, and so are the
- * rules: the same operation gives the same answer on every store.
+ * thread for longer than a disk takes: an operation that waits, for a reply or for another process,
+ * goes on in a callback of the loop. Operations and answers are those of core/lease_table.h, and so
+ * are the rules: the same operation gives the same answer on every store.
  *
  *   driver -- tn_store_submit --> store        exactly one done(req) per submit, never inside it,
  *          <------- done(req) --               in any order; the answer, or a status that says

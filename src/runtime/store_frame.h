@@ -128,7 +128,7 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on);
 
 /* The same holder and token were told last. */
 bool tn_store_is_told(const struct tn_store_name *name, const struct tn_store_record *record);
-/* To who watches, and only if it is another holder or token than was told last. */
+/* Tells the watchers, if the holder or the token differs from what they were told last. */
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
                       const struct tn_store_record *record);
 /* Tell the next record, whatever was told last. */

@@ -157,8 +157,9 @@ static void probed(void *arg, const struct tn_etcd_reply *reply)
     tn_etcd_job_answer(job, TN_ANSWER_OK);
 }
 
-/* Anybody may have a lease. So that somebody without permission is told by the first answer, the
- * first one waits for a write that never happens: the server asks for permission all the same. */
+/* etcd grants a lease without checking permissions. So the first OPEN also sends a transaction
+ * whose condition is never true: etcd checks the permission to write for it, and a client without
+ * it fails at once. */
 static void end_open(struct tn_etcd_job *job)
 {
     Etcd__TxnRequest txn = ETCD__TXN_REQUEST__INIT;

@@ -1,9 +1,9 @@
 /* bell.c - how a waiter hears of its grant at once: a small file of slots beside the store.
  *
- * Watching the database itself would wake everybody with every renewal of anybody. So the bell is
- * changed only when a name's holder or a session's luck changed, after the commit, so that whoever
- * wakes finds the answer; and all who listen wake, but only those ask the store in whose slot
- * something moved.
+ * Watching the database itself would wake every process with every renewal. So the bell is written
+ * only after a commit that changed a name's holder, or that granted or revoked a session's lease: a
+ * process that wakes reads the new state. Every listening process wakes, but asks the store only if
+ * one of its own slots has changed.
  *
  * A ring puts a fresh random number into the slot. It is not a counter, because nothing then has to
  * be read before it is written: of two processes that ring at once, each leaves a number that

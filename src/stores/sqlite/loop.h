@@ -122,7 +122,7 @@ void tn_sqlite_turn(struct tn_sqlite_store *store);
 enum tn_sqlite_want tn_sqlite_wants(const struct tn_sqlite_store *store, tenure_ns now);
 /* NULL: out of memory; the transaction fails. */
 struct tn_sqlite_news *tn_sqlite_add_news(struct tn_sqlite_store *store);
-/* Whatever became of the file, for who asks it is unavailable. */
+/* Reports every error of the file as UNAVAILABLE. */
 int tn_sqlite_status(int code);
 /* One more request, which may be the store's own. */
 void tn_sqlite_submit(struct tn_store *base, struct tn_store_req *req);

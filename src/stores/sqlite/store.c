@@ -12,13 +12,13 @@
  * made anew for the next turn, which checks the file like an open does. A file that was removed or
  * replaced is noticed at the start of every transaction: nothing is done in the old one, and
  * nothing is created in its place, because there may be leaders; a good file that appears is used.
- * Its sessions are others, so whoever led hears GONE with the next renewal.
+ * It knows none of our sessions, so a holder hears GONE with its next renewal.
  *
  * Waiters. A grant changes the bell's slot of the session, and the process in which it lives looks
  * what the session was granted since it last looked: tokens rise over all names, so one number is
  * all it has to remember. Every transaction that writes looks as well, so a lost ring costs at
- * most a renewal's interval. When a holder dies nobody rings; so who waits wakes by itself when the
- * first of those it waits for can expire, peeks, and works it off if nobody was faster.
+ * most a renewal's interval. A dead holder rings no bell. Each waiter therefore wakes when the
+ * earliest session ahead of it can expire, reads, and ends that session if no other process has.
  *
  * Watchers look when the bell's slot of the name has changed, but each after a random delay: the
  * winner comes first, and a hundred others do not all read at once. */

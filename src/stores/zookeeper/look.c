@@ -36,7 +36,7 @@ static void finish_look(struct tn_zk_look *look, int rc)
 static void look_again(struct tn_zk_look *look)
 {
     if (++look->tries > TRIES_MAX)
-        finish_look(look, ZOPERATIONTIMEOUT); /* Whoever leads never does so for long. */
+        finish_look(look, ZOPERATIONTIMEOUT); /* The first node keeps changing. */
     else
         look_at(look);
 }
@@ -268,7 +268,7 @@ static void read_done(struct tn_zk_look *look, int rc)
     }
 }
 
-/* Those whose own session asks are answered by it. */
+/* ACQUIRE and RELEASE read through their own session, others through any that is connected. */
 static bool find_reader(struct tn_zk_job *job)
 {
     bool own = job->req != NULL &&
