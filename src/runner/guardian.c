@@ -38,10 +38,11 @@
 #include "runner/os.h"
 #include "runner/record.h"
 #include "runner/spawn.h"
+#include "runner/strangers.h"
 #include "runner/tree.h"
 
 /* At once in one process. */
-enum { GUARDIANS_MAX = 64, STRANGERS_MAX = 256 };
+enum { GUARDIANS_MAX = 64 };
 
 /* The pause between two sweeps of SIGKILL; SIGCHLD, which would end it, is the caller's. */
 #define SWEEP_PAUSE_MIN TN_MS(1)
@@ -89,12 +90,6 @@ static struct tn_guardian *guardians;
 /* Of the supervisor's thread before its first guardian. While it has one, it is scheduled soon: it
  * may have to take over half of K before the deadline. */
 static struct tn_sched usual_sched;
-
-/* Children that are none of ours: the process had them before an exec, or they are orphans of such
- * ones. Nobody reaps them, so their numbers stay theirs. */
-static pid_t strangers[STRANGERS_MAX];
-static size_t stranger_count;
-static bool strangers_known = true; /* Every look was complete. */
 
 static size_t count_guardians(void)
 {
@@ -203,28 +198,18 @@ static bool is_guardian(pid_t pid)
  * known by its age, if it is older than the guardian. */
 static void note_strangers(void)
 {
-    pid_t found[STRANGERS_MAX + GUARDIANS_MAX];
+    pid_t found[TN_STRANGERS_MAX + GUARDIANS_MAX];
     size_t count = 0;
-    bool complete = tn_tree_list(found, &count, STRANGERS_MAX + GUARDIANS_MAX);
+    bool complete = tn_tree_list(found, &count, TN_STRANGERS_MAX + GUARDIANS_MAX);
 
-    strangers_known = strangers_known && complete;
     for (struct tn_guardian *g = guardians; g != NULL; g = g->next) {
         struct pollfd end = { .fd = g->pidfd, .events = POLLIN };
 
         /* After the look, so that a dead guardian's orphans are not taken for strangers. */
         if (g->pid > 0 && !g->done && (g->dead || g->pidfd < 0 || poll(&end, 1, 0) != 0))
-            return;
+            count = 0;
     }
-    for (size_t i = 0; i < count; i++) {
-        bool known = is_guardian(found[i]);
-
-        for (size_t j = 0; j < stranger_count && !known; j++)
-            known = strangers[j] == found[i];
-        if (!known && stranger_count < STRANGERS_MAX)
-            strangers[stranger_count++] = found[i];
-        else if (!known)
-            strangers_known = false;
-    }
+    tn_strangers_add(found, count, complete, is_guardian);
 }
 
 /* Everything that can be had before the fork is, so that little can fail after it. */
@@ -424,11 +409,6 @@ pid_t tn_guardian_pid(const struct tn_guardian *g)
     return g->pid;
 }
 
-int tn_guardian_pidfd(const struct tn_guardian *g)
-{
-    return g->pidfd;
-}
-
 static void wait_for(struct tn_guardian *g)
 {
     siginfo_t info = { 0 };
@@ -532,18 +512,14 @@ static bool read_socket(struct tn_guardian *g, struct tn_guardian_event *event)
     return false;
 }
 
-/* The children that are no orphans of lost guardians. Only strangers leave strangers behind, so if
- * there are certainly none the age of a child does not matter. */
+/* The children that are no orphans of lost guardians. */
 static void spare_others(struct tn_tree_spared *spared, pid_t *pids, uint64_t born)
 {
     for (struct tn_guardian *other = guardians; other != NULL; other = other->next) {
         if (!other->gone && spared->count < GUARDIANS_MAX)
             pids[spared->count++] = other->pid;
     }
-    for (size_t i = 0; i < stranger_count; i++)
-        pids[spared->count++] = strangers[i];
-    spared->pids = pids;
-    spared->born_before = stranger_count > 0 || !strangers_known ? born : 0;
+    tn_strangers_spare(spared, pids, born);
 }
 
 /* The command is held by its number, if it is our child by now: it is reaped by nobody else. */
@@ -559,7 +535,7 @@ static void kill_command(const struct tn_guardian *g)
 /* One round of killing and reaping in place of the guardian. True when the command was reaped. */
 static bool sweep(struct tn_guardian *g, tenure_ns now, struct tn_guardian_event *event)
 {
-    pid_t pids[GUARDIANS_MAX + STRANGERS_MAX];
+    pid_t pids[GUARDIANS_MAX + TN_STRANGERS_MAX];
     struct tn_tree_spared spared = { 0 };
     bool ended = false;
     int status = 0;
@@ -599,7 +575,7 @@ static bool act(struct tn_guardian *g, struct tn_guardian_event *event)
     }
     if (now >= g->next_watch) {
         g->next_watch = now + g->watch_every;
-        if (stranger_count > 0)
+        if (tn_strangers_any())
             note_strangers();
     }
     if (g->dead && !g->tree_gone && !g->lost) {

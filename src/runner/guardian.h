@@ -100,9 +100,7 @@ TENURE_MUST_USE int tn_guardian_start(const struct tn_guardian_options *options,
 /* Readable when dispatch has something to do, its timeouts included. Stays the same. */
 int tn_guardian_fd(const struct tn_guardian *guardian);
 
-/* The guardian's pid, and a pidfd to hand to whoever must know when it can act no more. */
 pid_t tn_guardian_pid(const struct tn_guardian *guardian);
-int tn_guardian_pidfd(const struct tn_guardian *guardian);
 
 /* Do what is due, and take the next event. Never blocks. False when there is none for now. */
 bool tn_guardian_dispatch(struct tn_guardian *guardian, struct tn_guardian_event *ret_event);
