@@ -16,7 +16,7 @@ static void add_error(struct tn_rest_job *job)
         tn_text_add(&text, web->error);
         return;
     }
-    tn_text_addf(&text, "%s: ", job->rest->url.endpoints[job->rest->at].where);
+    tn_text_addf(&text, "%s: ", job->rest->url.endpoints[job->at].where);
     if (len > 0)
         tn_text_add_line(&text, web->body, len < 300 ? len : 300);
     else
@@ -43,8 +43,9 @@ static void hear(struct tn_web_req *web)
     job->result = result_of(web);
     if (job->result != TN_REST_OK)
         add_error(job);
+    /* Several requests may fail with the same server: all of them together leave it once. */
     if ((job->result == TN_REST_FAILED || job->result == TN_REST_UNKNOWN) &&
-        web->status != TENURE_E_CLOSED)
+        web->status != TENURE_E_CLOSED && rest->at == job->at)
         rest->at = (rest->at + 1) % rest->url.count;
     job->heard(job);
     free(job);
@@ -62,6 +63,7 @@ void tn_rest_start(struct tn_rest *rest, struct tn_rest_job *job, const char *me
                    v6 ? "[" : "", endpoint->host, v6 ? "]" : "", endpoint->port, path,
                    rest->scope[0] != '\0' && strchr(path, '?') == NULL ? "?" : "", rest->scope);
     job->rest = rest;
+    job->at = rest->at;
     job->web.method = method;
     job->web.url = url;
     job->web.headers = headers;
@@ -83,7 +85,7 @@ struct tn_json_value *tn_rest_values(struct tn_rest_job *job)
         return values;
     free(values);
     (void)snprintf(job->error, sizeof job->error, "%s: the answer cannot be read",
-                   job->rest->url.endpoints[job->rest->at].where);
+                   job->rest->url.endpoints[job->at].where);
     return NULL;
 }
 

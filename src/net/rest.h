@@ -30,6 +30,7 @@ enum tn_rest_result {
 struct tn_rest_job {
     struct tn_web_req web;
     struct tn_rest *rest;
+    unsigned at; /* The server that it was sent to. */
     enum tn_rest_result result;
     void (*heard)(struct tn_rest_job *job);
     char error[TN_ERROR_TEXT]; /* Why it is not OK: the server, and the first line it sent. */
