@@ -296,6 +296,23 @@ static void stand_again(struct sim_world *world)
     next_phase(world, return_bound(world));
 }
 
+/* A store without a line, where the former holder could be the first to ask again, and which can
+ * be told to revoke and not to delete. */
+static bool is_revocable(const struct sim_world *world)
+{
+    return world->config.style == SIM_ROWS || world->config.style == SIM_WATCH;
+}
+
+/* The holder hears of it with its next renewal, at the latest. */
+static void revoke_leader(struct sim_world *world)
+{
+    if (world->config.style == SIM_ROWS)
+        sim_rows_revoke(world, 0);
+    else
+        sim_store_operator(world, TN_OP_REVOKE, 0, 0);
+    next_phase(world, handover_bound(world) + world->config.plan.ttl);
+}
+
 static void hand_over(struct sim_world *world)
 {
     uint32_t leader = leader_of_first(world);
@@ -306,6 +323,10 @@ static void hand_over(struct sim_world *world)
         return;
     world->handed_by = leader;
     world->handed_to = SIM_NOBODY;
+    if (is_revocable(world) && sim_chance(world, TN_PPM / 3)) {
+        revoke_leader(world);
+        return;
+    }
     if (sim_chance(world, TN_PPM / 2)) /* Any but the leader. */
         world->handed_to = (leader + 1 + (uint32_t)tn_prng_below(&world->prng, nodes - 1)) % nodes;
     sim_note_post(world, 0, TN_NOTE_HANDOVER, world->handed_to, 4 * world->config.plan.ttl);
@@ -318,7 +339,7 @@ static void check_handed_over(struct sim_world *world)
 
     sim_check_led(world, 0, "after a hand-over");
     if (leader == world->handed_by)
-        sim_violate(world, "H2", "node %u was asked to hand over, and leads", leader);
+        sim_violate(world, "H2", "node %u was asked to hand over or revoked, and leads", leader);
     else if (world->handed_to != SIM_NOBODY && leader != world->handed_to)
         sim_violate(world, "H2", "node %u was to lead, and node %u does", world->handed_to, leader);
 }

@@ -661,7 +661,7 @@ static void delete_row(struct sim_world *world, uint32_t name)
     sim_fired(world, SIM_FAULT_DELETE);
 }
 
-static void revoke(struct sim_world *world, uint32_t name)
+void sim_rows_revoke(struct sim_world *world, uint32_t name)
 {
     struct tn_row row = settled_row(&world->store.rows[name]);
 
@@ -677,7 +677,7 @@ void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t n
     if (kind == TN_OP_REVOKE && sim_chance(world, TN_PPM / 4)) {
         delete_row(world, name);
     } else if (kind == TN_OP_REVOKE) {
-        revoke(world, name);
+        sim_rows_revoke(world, name);
     } else {
         TN_ASSERT(kind == TN_OP_RAISE);
         for (uint32_t i = 0; i < world->config.names; i++) {

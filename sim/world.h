@@ -577,6 +577,8 @@ tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node 
 void sim_rows_serve(struct sim_world *world, const struct sim_event *event);
 void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
                        uint64_t token);
+/* Without the chance that it is a deletion. */
+void sim_rows_revoke(struct sim_world *world, uint32_t name);
 void sim_rows_touch(struct sim_world *world, uint32_t name);
 /* The number that a version, or the name of a session, is. */
 uint64_t sim_rows_number(const char *text);

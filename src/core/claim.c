@@ -403,7 +403,8 @@ static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_acti
         claim->revoked_token = token;
     if (claim->token != token || token == 0)
         return;
-    claim->yields = true; /* It was taken away so that somebody else has it. */
+    /* It was taken away so that somebody else has it. */
+    claim->yields = !TN_PLANT(REVOKE_RETURNS);
     taken_away(claim, TN_REASON_REVOKED, out);
 }
 

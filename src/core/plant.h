@@ -103,6 +103,7 @@
     X(NOTE_IGNORED, "note-ignored", "H2", "a holder that is asked to step down leads on")          \
     X(NOTE_RETURNS, "note-returns", "H2", "a holder that was asked to step down wins again")       \
     X(NOTE_FOREVER, "note-forever", "P7", "a note that is over still keeps candidates out")        \
+    X(REVOKE_RETURNS, "revoke-returns", "H2", "a revoked holder campaigns again at once")          \
     X(RANK_IGNORED, "rank-ignored", "H3", "a candidate stays in line before a higher one")         \
     X(RANK_KEPT, "rank-kept", "H3", "a leader that yields leads on although a higher one waits")   \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \

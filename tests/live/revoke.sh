@@ -14,8 +14,9 @@ while :; do sleep 0.05; done
 END_OF_WORK
 chmod +x "$t_dir/work"
 export ACTS="$acts"
-lead() {
-    "$tenure" run --id "$1" --ttl 20s --once job -- "$t_dir/work" 2>"$t_dir/$1.err" &
+lead() { # ID [--once]
+    # shellcheck disable=SC2086 # A word or none.
+    "$tenure" run --id "$1" --ttl 20s ${2-} job -- "$t_dir/work" 2>"$t_dir/$1.err" &
     leader=$!
     candidates="$candidates $!"
 }
@@ -27,7 +28,7 @@ story() {
     : >"$acts"
 
     t_case "$1: the holder stops, then the next one leads, long before the TTL"
-    lead ada
+    lead ada --once
     ada=$leader
     t_check "ada leads" until_line "$acts" '^begins ada'
     lead bob
@@ -55,7 +56,22 @@ story() {
     kill -TERM "$bob"
     wait "$bob"
     told 80 "job: nobody holds it, last token $old" revoke job
+
+    t_case "$1: the revoked process does not win again at once, though it campaigns on"
+    lead eve
+    t_check "eve leads" until_line "$acts" '^begins eve'
+    t_run "$tenure" revoke job
+    t_check "eve stops" until_line "$acts" '^ends eve'
+    t_run "$tenure" acquire job --id cyd --wait 1s --json
+    t_check "one that comes now gets it: $(cat "$t_out" "$t_err")" has "$t_out" '"granted":true'
+    secret=$(sed 's/.*"secret":"\([^"]*\)".*/\1/' "$t_out")
+    t_check "eve did not lead in between" [ "$(grep -c 'begins eve' "$acts")" -eq 1 ]
+    t_run "$tenure" release job --token "$(token)" --secret "$secret"
+    t_check "then eve leads again" until_true 20 begun_twice eve
+    kill -TERM "$leader"
+    wait "$leader"
 }
+begun_twice() { [ "$(grep -c "^begins $1" "$acts")" -eq 2 ]; }
 
 story sqlite "sqlite:$t_dir/store.db"
 tenured_start

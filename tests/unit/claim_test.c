@@ -259,6 +259,25 @@ TEST(a_revoked_leader_releases_only_after_its_work_has_stopped)
     CHECK_STR(about(40200, TN_CLAIM_EV_RELEASED, 1), "acquire g2");
 }
 
+TEST(a_revoked_leader_stands_back_until_another_has_led_or_its_time_is_over)
+{
+    reach_holding();
+    config.notes.back = TN_MS(5000);
+    CHECK_STR(token_is(700, TN_CLAIM_EV_REVOKED, 5), "lost t5 revoked");
+    CHECK_STR(hears(750, TN_CLAIM_EV_DRAINED), "release g1 t5");
+    CHECK_STR(about(800, TN_CLAIM_EV_RELEASED, 1), "");
+    CHECK_STR(observed(900, 5, false), "leader t5 gone");
+    CHECK_STR(tick(5799), "");
+    CHECK_STR(tick(5800), "acquire g2");
+
+    reach_holding();
+    config.notes.back = TN_MS(5000);
+    CHECK_STR(token_is(700, TN_CLAIM_EV_REVOKED, 5), "lost t5 revoked");
+    CHECK_STR(hears(750, TN_CLAIM_EV_DRAINED), "release g1 t5");
+    CHECK_STR(about(800, TN_CLAIM_EV_RELEASED, 1), "");
+    CHECK_STR(observed(900, 6, true), "leader t6 holds, acquire g2");
+}
+
 TEST(leaders_are_told_in_the_order_of_their_tokens_and_once)
 {
     start();
