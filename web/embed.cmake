@@ -1,10 +1,10 @@
 # embed.cmake - the sandbox as it is delivered: for a web server, as one file, and compressed in C.
 #
-# usage: cmake -DOUT=DIR -DPACKER=gzip;-9nc -DFILES=a;b -DSINGLE=html -P web/embed.cmake
+# usage: cmake -DWEB=DIR -DOUT=DIR -DPACKER=gzip;-9nc -DFILES=a;b -DSINGLE=html -P web/embed.cmake
 #
-# OUT gets index.html, style.css and main.js, the modules of FILES in one: a request and a
+# WEB gets index.html, style.css and main.js, the modules of FILES in one: a request and a
 # compression of its own for each module would cost 4 kB. OUT/pages.c has all of it compressed.
-# OUT/SINGLE is the whole page in one file, for file:, where browsers load neither modules nor
+# WEB/SINGLE is the whole page in one file, for file:, where browsers load neither modules nor
 # WebAssembly from beside a page.
 
 # Without comments and indentation: every byte of the page counts, and the sources are in web/. No
@@ -38,16 +38,16 @@ foreach(path IN LISTS FILES)
         continue()
     endif()
     strip("${text}" text)
-    file(WRITE ${OUT}/${name} "${text}")
-    list(APPEND packed ${OUT}/${name})
+    file(WRITE ${WEB}/${name} "${text}")
+    list(APPEND packed ${WEB}/${name})
     if(name MATCHES "\\.css$")
         set(style "${text}")
     else()
         set(page "${text}")
     endif()
 endforeach()
-file(WRITE ${OUT}/main.js "${script}")
-list(APPEND packed ${OUT}/main.js)
+file(WRITE ${WEB}/main.js "${script}")
+list(APPEND packed ${WEB}/main.js)
 
 # --- One file -------------------------------------------------------------------------------------
 # One at a time, and by place: the texts have characters that a replacement would read.
@@ -68,7 +68,7 @@ put("<link rel=\"stylesheet\" href=\"style.css\">" "<style>${style}</style>")
 put("<script type=\"module\" src=\"main.js\"></script>"
     "<script type=\"text/plain\" id=\"wasm\">${wasm}</script>
 <script type=\"module\">${script}</script>")
-file(WRITE ${OUT}/${SINGLE} "${page}")
+file(WRITE ${WEB}/${SINGLE} "${page}")
 
 # --- Compressed, in C -----------------------------------------------------------------------------
 set(FILES ${packed})

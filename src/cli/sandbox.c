@@ -4,7 +4,7 @@
  * compressed in the program and sent as they are, since every browser takes gzip.
  *
  * What can fail: an address that is none, or not of the loopback (64), one that is taken (69), and
- * a build without clang's WebAssembly (69). */
+ * a build without the page, which says why (69). */
 #include "cli/cli.h"
 
 static const char about[] =
@@ -27,7 +27,7 @@ static int serve(const char *address, bool open)
     (void)address;
     (void)open;
     return tn_cli_fail(TN_EXIT_UNAVAILABLE, "sandbox",
-                       "this build has no sandbox; install clang and lld and build again");
+                       "this build has no sandbox page: " TENURE_NO_SANDBOX);
 }
 
 #else

@@ -9,7 +9,8 @@ if ! "$tenure" sandbox --listen x 2>&1 | grep -q 'HOST:PORT'; then
     t_case "without what the page needs, it says so"
     t_run "$tenure" sandbox
     t_check "exit status is 69, not $t_status" [ "$t_status" -eq 69 ]
-    t_check "what to install" grep -q 'install clang, lld' "$t_err"
+    t_check "and why: $(cat "$t_err")" \
+        grep -Eq 'no sandbox page: it (needs .*(clang|gzip)|is switched off)' "$t_err"
     t_done
 fi
 
