@@ -6,9 +6,9 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { elect, endAll, newUser, probe, tenureConsole, tenured, until } from "./actors.mjs";
+import { elect, endAll, newUser, pause, probe, tenureConsole, tenured, until } from "./actors.mjs";
 import { launch, lowContrast, openPage } from "./browser.mjs";
 
 const [build, modules, folder, etcd, ...ports] = process.argv.slice(2);
@@ -16,6 +16,7 @@ const CLOSE = 100; // How exact a gap is, in milliseconds.
 const MOST = 30 * 1000; // Bytes that the page may cost.
 const MANY = 10000;
 const TRIES = 4;
+const HOUR = 3600000;
 const run = promisify(execFile);
 const browser = await launch(modules);
 const tests = [];
@@ -213,7 +214,8 @@ async function act(page, words, name) {
   await page.fill("#act-name", name);
   await page.click("#act-go");
 }
-const states = (page) => page.$$eval("#act-states li", (list) => list.map((it) => it.textContent));
+const texts = (page, what) => page.$$eval(what, (list) => list.map((it) => it.textContent));
+const states = (page) => texts(page, "#act-states li");
 
 async function handsOver(store, url, end = /first has stopped and given it back/) {
   const first = elect(build, store, "jobs/one", "first", "6s");
@@ -299,16 +301,163 @@ test("hand-over is followed to its end: etcd, by tenure console", async () => {
   await served.end();
 });
 
+const caller = (daemon) => async (path, body) => {
+  const answer = await fetch(`${daemon.page}v1/${path}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  assert.equal(answer.status, 200, await answer.text());
+};
+
+test("with more names than rows, what is renewed needs no attention", async () => {
+  const daemon = await tenured(build, `${folder}/many`, port(), port());
+  const call = caller(daemon);
+  const [busy, quiet] = ["1".repeat(32), "2".repeat(32)];
+  const term = "a".repeat(32);
+  const names = Array.from({ length: 200 }, (_, i) => `jobs/n${i}`);
+  await call("sessions", { session: busy, ttl_ms: 8000, label: "renews" });
+  await call("leases/acquire", { session: busy, term, names });
+  let over = false;
+  const renewals = (async () => {
+    for (; !over; await pause(300)) await call("sessions/renew", { session: busy });
+  })();
+  renewals.catch(() => {}); // Awaited below.
+  const page = await openPage(browser, daemon.page);
+  await page.waitForFunction(() => document.querySelector("dd")?.textContent === "200");
+  await page.check("#only");
+  await page.evaluate(() => {
+    window.listed = new Set();
+    new MutationObserver(() => {
+      for (const it of document.querySelectorAll("tbody a")) window.listed.add(it.textContent);
+    }).observe(document.querySelector("tbody"), { childList: true });
+  });
+  await call("sessions", { session: quiet, ttl_ms: 12000, label: "silent" });
+  await call("leases/acquire", { session: quiet, term, names: ["quiet"] });
+  const listed = () => page.evaluate(() => [...window.listed]);
+  await until(async () => (await listed()).length > 0, "what is not renewed is not listed");
+  await page.waitForSelector("tr:has-text('quiet') .low");
+  assert.deepEqual(await listed(), ["quiet"]);
+  over = true;
+  await renewals;
+  clean(page, daemon.page);
+  await daemon.end();
+});
+
+test("a job that is done is no alarm, a leader that was lost is one", async () => {
+  const daemon = await tenured(build, `${folder}/done`, port(), port());
+  const done = elect(build, daemon.store, "done", "first", "15s");
+  await done.line(/"won"/);
+  await done.end();
+  const page = await openPage(browser, daemon.page);
+  const tile = (words) => page.locator(".tiles div", { hasText: words });
+  await page.waitForSelector("td >> text=nobody, given back");
+  assert.equal(await tile("given back, nobody leads").locator("dd").textContent(), "1");
+  assert.equal(await page.locator(".alert").count(), 0);
+  await page.check("#only");
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 0);
+  const dies = await probe(build, daemon.store, "lost", "dies", "4s");
+  await dies.silence();
+  await page.waitForSelector("tr:has-text('lost') .low"); // First its bar runs out,
+  await page.waitForSelector("tr:has-text('lost') span.nobody"); // then its time.
+  await page.waitForSelector(".alert dt >> text=lost their leader");
+  assert.equal(await page.locator("tbody tr").count(), 1);
+  assert.match(await page.textContent("tr:has-text('lost') .ttl"), /^nobody for [\d.]+ s$/);
+  clean(page, daemon.page);
+  await daemon.end();
+});
+
+// A daemon whose record has these terms: [name, from, to, how it ended], in hours before now.
+async function withRecord(where, ...terms) {
+  const now = Date.now();
+  const lines = [{ since: now - 72 * HOUR }];
+  for (const [name, from, to, ended] of terms) {
+    const at = (hours) => Math.round(now - hours * HOUR);
+    const token = lines.length;
+    lines.push({ name, token, holder: "a", ttl_ms: 1000, from: at(from), to: at(to), ended });
+    if (ended === "expired") lines.at(-1).heard = at(to);
+  }
+  mkdirSync(`${folder}/${where}/data`, { recursive: true, mode: 0o700 });
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  writeFileSync(`${folder}/${where}/data/history`, text, { mode: 0o600 });
+  return tenured(build, `${folder}/${where}`, port(), port());
+}
+
+test("a gap that goes on becomes the longest; minutes are drawn lower than hours", async () => {
+  const second = 1 / 3600;
+  const daemon = await withRecord(
+    "gaps",
+    ["grows", 3, 2, "released"],
+    ["grows", 2 - 8 * second, 3 * second, "expired"],
+    ["long", 40, 30, "expired"],
+    ["long", 21, 20, "expired"],
+    ["long", 15, 12, "expired"],
+    ["long", 12 - 19 / 60, 11, "released"],
+    ["long", 11 - 2 * second, 0.5, "released"],
+  );
+  const page = await openPage(browser, `${daemon.page}#/name/grows`);
+  const says = (words) => page.waitForSelector(`main p >> text=${words}`, { timeout: 60000 });
+  await says("longest gap of the last 24 h: 8.00 s, nobody ready");
+  await says(/longest gap of the last 24 h: [\d.]+ s, crash/);
+  await page.goto(`${daemon.page}#/name/long`);
+  await says("longest gap of the last 24 h: 9 h 0 min, crash");
+  const drawn = await page.$$eval(".chart svg:last-child .gap", (bars) =>
+    bars.map((it) => [it.textContent.split(",")[0], Number(it.getAttribute("height"))]),
+  );
+  assert.deepEqual(
+    drawn.slice(0, 4).map(([words]) => words),
+    ["9 h 0 min: crash", "5 h 0 min: crash", "19 min 0 s: crash", "2.00 s: hand-over"],
+  );
+  const heights = drawn.slice(0, 4).map(([, height]) => height);
+  assert.ok(heights.every((it, i) => it > 2 && it < 104 && !(it >= heights[i - 1])), heights);
+  const lines = await texts(page, ".chart svg:last-child text");
+  assert.deepEqual(lines.slice(0, 3), ["1 s", "1 min", "1 h"]);
+  assert.match(await page.getAttribute(".chart svg", "aria-label"), /5 terms.*19 min 0 s crash/);
+  clean(page, daemon.page);
+  await daemon.end();
+});
+
+test("TTL bars, sessions, fences and events say what the server says", async () => {
+  const daemon = await tenured(build, `${folder}/views`, port(), port());
+  const call = caller(daemon);
+  const [session, term] = ["1".repeat(32), "a".repeat(32)];
+  await call("sessions", { session, ttl_ms: 60000, label: "holder" });
+  const page = await openPage(browser, daemon.page);
+  await call("leases/acquire", { session, term, names: ["job"] });
+  await call("fences/raise", { resource: "table", token: 7 });
+  await page.waitForSelector(".ttl i b");
+  const share = await page.$eval(".ttl i b", (bar) => {
+    const [drawn] = bar.style.transform.match(/[\d.]+/);
+    return [Number(drawn), parseFloat(bar.parentElement.nextElementSibling.textContent) / 60];
+  });
+  assert.ok(share[0] > 0.5 && share[0] <= 1 && Math.abs(share[0] - share[1]) < 0.01, share);
+  await page.click("nav >> text=Events");
+  await page.waitForSelector(".log li >> text=/job: holder leads, token \\d+$/");
+  await page.click("nav >> text=Fences");
+  await page.waitForSelector("tbody td");
+  const cells = () => texts(page, "tbody tr:first-child td");
+  assert.deepEqual((await cells()).slice(0, 2), ["table", "7"]);
+  await page.click("nav >> text=Sessions");
+  await page.waitForSelector("tbody a");
+  const was = await cells();
+  assert.match(was.join("|"), /^holder\|-\|[\d.]+ of 60 s\|0\|job$/);
+  await page.focus("tbody a");
+  await page.waitForFunction(
+    (old) => document.querySelector("tbody td:nth-child(3)").textContent !== old,
+    was[2],
+  );
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "job");
+  for (let i = 0; i < 520; i++)
+    await call("sessions", { session: String(i + 1).padStart(32, "0"), ttl_ms: 60000 });
+  await page.waitForSelector("text=The first 500; there are more.");
+  assert.equal(await page.locator("tbody tr").count(), 500);
+  clean(page, daemon.page);
+  await daemon.end();
+});
+
 test(`${MANY} leases: interactive within 1 s, and at most 30 kB`, async () => {
   const daemon = await tenured(build, `${folder}/six`, port(), port());
-  const call = async (path, body) => {
-    const answer = await fetch(`${daemon.page}v1/${path}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    assert.equal(answer.status, 200);
-  };
+  const call = caller(daemon);
   const session = "1".repeat(32);
   await call("sessions", { session, ttl_ms: 600000, label: "holds-many" });
   for (let from = 0; from < MANY; from += 500) {

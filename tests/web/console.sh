@@ -28,7 +28,7 @@ if [ -n "$missing" ]; then
     t_skip "$missing"
 else
     # shellcheck disable=SC2046 # A word each.
-    passes "$here/console.mjs" "$TENURE_BUILD" "$modules" "$t_dir" "$etcd" $(t_ports 26)
+    passes "$here/console.mjs" "$TENURE_BUILD" "$modules" "$t_dir" "$etcd" $(t_ports 34)
 fi
 
 t_done

@@ -6,21 +6,24 @@ import {
   leaderless,
   left,
   listen,
+  lost,
   model,
   now,
   refresh,
   remember,
   shows,
   start,
+  suspects,
   watched,
   wish,
 } from "./model.js";
 import { buttonKey, buttons, follow, followAgain } from "./act.js";
-import { chart, clock, day, el, hue, span, strip } from "./draw.js";
+import { chart, clock, day, el, gapLength, hue, longestGap, span, strip } from "./draw.js";
 
 const $ = (id) => document.getElementById(id);
 const main = $("main");
 const PAGE = 60;
+const ROWS_MOST = 500;
 let view = null;
 
 /* --- The frame -------------------------------------------------------------------------------- */
@@ -69,7 +72,9 @@ function setText(cell, text, kind) {
 function makeRow(name) {
   const bar = el("b");
   const row = { bar, box: el("i", {}, bar), words: el("small") };
-  row.holder = el("td", { "data-label": "Holder" });
+  row.swatch = el("i", { class: "swatch", "aria-hidden": "true" });
+  row.who = el("span");
+  row.holder = el("td", { "data-label": "Holder" }, row.swatch, row.who);
   row.token = el("td", { class: "num", "data-label": "Token" });
   row.ttl = el("td", { class: "ttl" });
   row.strip = el("td", { class: "strip" });
@@ -105,11 +110,10 @@ function fillRow(name) {
   if (!row || !lease) return;
   const held = lease.state === "held";
   const history = model.histories.get(name);
-  setText(
-    row.holder,
-    held ? lease.holder + asked(lease) : `nobody${asked(lease)}`,
-    held ? "" : "nobody",
-  );
+  const words = held ? lease.holder : lost(lease) || !history ? "nobody" : "nobody, given back";
+  setText(row.who, words + asked(lease), lost(lease) ? "nobody" : held ? "" : "quiet");
+  row.swatch.className = `swatch ${held ? hue(lease.holder) : ""}`;
+  row.swatch.hidden = !held || !shows("history");
   setText(row.token, String(lease.token));
   const key = buttonKey(lease);
   if (row.key !== key) {
@@ -125,7 +129,7 @@ function fillRow(name) {
   } else {
     const open = history?.gaps.find((gap) => !gap.to);
     if (row.box.isConnected || !row.words.isConnected) row.ttl.replaceChildren(row.words);
-    setText(row.words, open ? `for ${span(now() - open.from)}` : "");
+    setText(row.words, open ? `nobody for ${span(now() - open.from)}` : "");
   }
   if (history && (row.drawn !== history || now() - row.drawnAt > 60000)) {
     row.drawn = history;
@@ -133,8 +137,8 @@ function fillRow(name) {
     row.strip.replaceChildren(strip(history, now()));
   }
   if (!history) return;
-  const gap = history.longest_gap;
-  setText(row.length, gap ? span(gap.to ? gap.ms : now() - gap.from) : "none");
+  const gap = longestGap(history, now());
+  setText(row.length, gap ? span(gapLength(gap, now())) : "none");
   setText(row.cause, gap ? gap.cause : "");
 }
 
@@ -173,8 +177,11 @@ function leasesView() {
         ].map((words, i) =>
           el(
             "th",
-            { scope: "col", class: i === 2 || i === 5 ? "num" : "" },
+            { scope: "col", class: ["", "", "num", "", "strip", "num", ""][i] },
             words || el("span", { class: "unseen" }, "Actions"),
+            i === 4
+              ? el("small", { class: "ends" }, el("span", {}, "24 h ago"), el("span", {}, "now"))
+              : null,
           ),
         ),
       ),
@@ -215,17 +222,18 @@ function leasesView() {
       if (body.children[i] !== tr) body.insertBefore(tr, body.children[i] || null);
       fillRow(name);
     });
-    let free = 0;
-    let revoked = 0;
+    let [free, gone, revoked] = [0, 0, 0];
     for (const lease of model.leases.values()) {
       free += leaderless(lease);
+      gone += lost(lease);
       revoked += !!lease.revoked;
     }
     tiles.replaceChildren(
       tile("names", model.leases.size),
-      tile("without a leader", free, free > 0),
+      tile("lost their leader", gone, gone > 0),
+      tile("given back, nobody leads", free - gone),
       tile("revoked, not given back", revoked, revoked > 0),
-      tile("operators' requests in force", model.notes.size),
+      tile("hand-overs and holds asked for", model.notes.size),
     );
     more.replaceChildren(
       ...(names.length > shown.length
@@ -284,8 +292,11 @@ function leasesView() {
     },
     async poll() {
       const shown = [...rows.keys()];
-      await refresh(shown.filter((name) => model.leases.get(name)?.state === "held"));
-      await remember(shown);
+      const held = shown.filter((name) => model.leases.get(name)?.state === "held");
+      await refresh([...new Set([...held, ...(only.checked ? suspects() : [])])]);
+      const free = [...model.leases.values()].filter(leaderless).map((lease) => lease.name);
+      await remember([...new Set([...shown, ...free])]);
+      draw();
       since.textContent = model.me?.history_since
         ? `history since ${day(model.me.history_since)}`
         : "";
@@ -307,6 +318,7 @@ function nameView(name) {
   const head = el("p", { class: "bar" }, leader);
   let keyed = null;
   let logged = null;
+  let drawnAt = 0;
   const gaps = el("div", { class: "chart" });
   const longest = el("p", { class: "quiet" });
   const terms = el("tbody");
@@ -334,7 +346,7 @@ function nameView(name) {
         : lease
           ? `nobody leads; the last token was ${lease.token}${asked(lease)}`
           : "The store does not know this name: nobody has led it.",
-      held || !lease ? "" : "nobody",
+      lease && lost(lease) ? "nobody" : "",
     );
     // A button that is replaced loses the focus, and the click that is under way.
     const key = lease && buttonKey(lease);
@@ -351,18 +363,17 @@ function nameView(name) {
   function drawHistory() {
     const history = model.histories.get(name);
     if (!history) return;
+    const at = now();
+    drawnAt = at;
     gaps.replaceChildren(
-      strip(history, now()),
-      chart(history, now(), Math.max(280, gaps.clientWidth - 22)),
+      strip(history, at),
+      chart(history, at, Math.max(280, gaps.clientWidth - 22)),
     );
-    const gap = history.longest_gap;
-    longest.textContent = `${
-      gap
-        ? `longest gap of the last 24 h: ${span(
-            gap.to ? gap.ms : now() - gap.from,
-          )}, ${gap.cause}, ${day(gap.from)}`
-        : "no gap in the last 24 h"
-    }; on record since ${day(history.since)}`;
+    const gap = longestGap(history, at);
+    const most = gap && `${span(gapLength(gap, at))}, ${gap.cause}, ${day(gap.from)}`;
+    longest.textContent =
+      `${most ? `longest gap of the last 24 h: ${most}` : "no gap in the last 24 h"}; ` +
+      `on record since ${day(history.since)}`;
     const list = [];
     history.terms.forEach((term) => {
       const after = history.gaps.find((it) => String(it.after) === String(term.token));
@@ -379,11 +390,11 @@ function nameView(name) {
           ),
           el("td", { "data-label": "From" }, day(term.from)),
           el("td", { "data-label": "To" }, day(term.to)),
-          el("td", { class: "num", "data-label": "Lasted" }, span((term.to || now()) - term.from)),
+          el("td", { class: "num", "data-label": "Lasted" }, span((term.to || at) - term.from)),
           el(
             "td",
             { "data-label": "Ended by" },
-            term.ended ? ended[term.ended] || term.ended : "not ended, leads",
+            term.ended ? ended[term.ended] || term.ended : "leads",
           ),
         ),
       );
@@ -399,7 +410,7 @@ function nameView(name) {
             el(
               "td",
               { class: "num gap-length", "data-label": "Lasted", "data-ms": after.ms },
-              span(after.to ? after.ms : now() - after.from),
+              span(gapLength(after, at)),
             ),
             el("td", { "data-label": "Cause" }, after.cause),
           ),
@@ -427,7 +438,7 @@ function nameView(name) {
   );
   const lineHead = el("h2", { hidden: true }, "Waiting, the next one first");
   main.replaceChildren(
-    el("h2", {}, name),
+    el("h2", { class: "name" }, name),
     head,
     el("h2", {}, "Gaps of the last 24 hours"),
     gaps,
@@ -436,7 +447,7 @@ function nameView(name) {
     line,
     el("h2", {}, "Terms"),
     table,
-    el("h2", {}, "Since this page is open"),
+    el("h2", {}, "Events since you opened this page"),
     log,
   );
   view = {
@@ -459,7 +470,8 @@ function nameView(name) {
     },
     tick() {
       draw();
-      if (model.histories.get(name)?.gaps.some((gap) => !gap.to)) drawHistory();
+      if (now() - drawnAt > 60000 || model.histories.get(name)?.gaps.some((gap) => !gap.to))
+        drawHistory();
     },
   };
   draw();
@@ -478,9 +490,9 @@ function eventsView() {
     log.replaceChildren(
       ...(model.events.length
         ? model.events.map(entry)
-        : [el("li", { class: "quiet" }, "Nothing has changed since this page is open.")]),
+        : [el("li", { class: "quiet" }, "Nothing has changed since you opened this page.")]),
     );
-  main.replaceChildren(el("h2", {}, "Since this page is open"), log);
+  main.replaceChildren(el("h2", {}, "Events since you opened this page"), log);
   view = { heed: draw };
   draw();
 }
@@ -500,21 +512,23 @@ function tableView(title, path, key, columns, cells) {
   );
   view = {
     async poll() {
-      const list = await all(path, key);
-      note.textContent = list.length ? `${list.length} in all` : "There are none.";
-      body.replaceChildren(
-        ...list
-          .slice(0, 500)
-          .map((it) =>
-            el(
-              "tr",
-              {},
-              ...cells(it).map((cell, i) =>
-                el("td", { "data-label": columns[i] }, ...[].concat(cell)),
-              ),
-            ),
-          ),
-      );
+      const { list, more } = await all(path, key, ROWS_MOST);
+      note.textContent = more
+        ? `The first ${list.length}; there are more.`
+        : list.length
+          ? `${list.length} in all`
+          : "There are none.";
+      while (body.rows.length > list.length) body.lastElementChild.remove();
+      list.forEach((it, row) => {
+        const tr = body.rows[row] || body.appendChild(el("tr"));
+        cells(it).forEach((cell, i) => {
+          const made = el("td", { "data-label": columns[i] }, ...[].concat(cell));
+          const was = tr.cells[i];
+          if (!was) tr.append(made);
+          // A link that is replaced loses the focus.
+          else if (was.textContent !== made.textContent) was.replaceWith(made);
+        });
+      });
     },
   };
 }

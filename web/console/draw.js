@@ -48,6 +48,14 @@ export function hue(holder) {
   return hues.get(holder);
 }
 
+export const gapLength = (gap, now) => (gap.to ? gap.ms : now - gap.from);
+const recent = (history, now) => history.gaps.filter((gap) => (gap.to || now) >= now - DAY);
+export const longestGap = (history, now) =>
+  recent(history, now).reduce(
+    (most, gap) => (most && gapLength(most, now) >= gapLength(gap, now) ? most : gap),
+    null,
+  );
+
 const box = (traits, words) => el("svg:rect", traits, el("svg:title", {}, words));
 
 // The last 24 hours of a name: who led, and in red when nobody did.
@@ -78,10 +86,9 @@ export function strip(history, now) {
       ),
     );
   }
-  for (const gap of history.gaps) {
+  for (const gap of recent(history, now)) {
     const to = gap.to || now;
-    if (to < start) continue;
-    const length = gap.to ? gap.ms : now - gap.from;
+    const length = gapLength(gap, now);
     // A gap of a hand-over must not look like one of a crash.
     const brief = length < BRIEF;
     const wide = Math.max(brief ? 3 : 6, x(to) - x(gap.from));
@@ -106,27 +113,28 @@ export function strip(history, now) {
   return svg;
 }
 
-// The gaps of the day by their lengths; each ten times as long is as much higher.
+// The gaps of the day by their lengths, from a millisecond to the day; each ten times as long is as
+// much higher.
 export function chart(history, now, width) {
   const start = now - DAY;
-  const gaps = history.gaps.filter((gap) => (gap.to || now) >= start);
+  const gaps = recent(history, now);
   const svg = el("svg:svg", {
     viewBox: `0 0 ${width} 124`,
     role: "img",
     "aria-label": `${gaps.length} gaps in the last 24 hours`,
   });
-  const y = (ms) => 104 - 17 * Math.log10(Math.max(1, Math.min(1e6, ms)));
+  const y = (ms) => 104 - 12.5 * Math.log10(Math.max(1, Math.min(DAY, ms)));
   for (const [ms, words] of [
     [1000, "1 s"],
-    [10000, "10 s"],
-    [100000, "100 s"],
+    [60000, "1 min"],
+    [3600000, "1 h"],
   ]) {
     svg.append(
       el("svg:line", { x1: 44, x2: width, y1: y(ms), y2: y(ms) }),
       el("svg:text", { x: 0, y: y(ms) + 4 }, words),
     );
   }
-  for (let hour = 0; hour <= 24; hour += 6) {
+  for (let hour = 0; hour <= 24; hour += width < 500 ? 12 : 6) {
     svg.append(
       el(
         "svg:text",
@@ -140,7 +148,7 @@ export function chart(history, now, width) {
     );
   }
   for (const gap of gaps) {
-    const length = gap.to ? gap.ms : now - gap.from;
+    const length = gapLength(gap, now);
     svg.append(
       box(
         {

@@ -238,6 +238,8 @@ export async function start() {
 
 /* --- On demand -------------------------------------------------------------------------------- */
 
+const ASKED_MOST = 1000; // Names in one second.
+
 // As many names as fit into a request's first line.
 function* bunches(names) {
   for (let from = 0; from < names.length;) {
@@ -261,7 +263,9 @@ export async function refresh(names) {
 export async function remember(names) {
   if (!shows("history")) return;
   const version = (name) => changes.get(name) || 0;
-  const wanted = names.filter((name) => model.histories.get(name)?.version !== version(name));
+  const wanted = names
+    .filter((name) => model.histories.get(name)?.version !== version(name))
+    .slice(0, ASKED_MOST);
   // A change that comes while the answer is under way is not in it.
   const before = new Map(wanted.map((name) => [name, version(name)]));
   for (const bunch of bunches(wanted)) {
@@ -273,22 +277,35 @@ export async function remember(names) {
   }
 }
 
-// A page after the other, up to @most.
-export async function all(path, key, most = 2000) {
+// A page after the other: the first @most, and whether there are more.
+export async function all(path, key, most) {
   const list = [];
   let cursor = 0;
   do {
     const page = await ask(`${path}?count=500&cursor=${cursor}`);
     list.push(...page[key]);
     cursor = page.cursor;
-  } while (cursor !== 0 && list.length < most);
-  return list;
+  } while (cursor !== 0 && list.length <= most);
+  return { list: list.slice(0, most), more: list.length > most };
 }
 
 export const left = (lease) => Math.max(0, lease.remaining_ms - (performance.now() - lease.at));
 export const now = () => Date.now() + model.skew;
 export const leaderless = (lease) => lease.state !== "held" && lease.token !== 0;
+// Whether somebody should lead: a job that is done needs no leader.
+export function lost(lease) {
+  if (!leaderless(lease)) return false;
+  if (!shows("history")) return true;
+  const ended = model.histories.get(lease.name)?.terms.at(-1)?.ended;
+  return !!ended && ended !== "released";
+}
+// Renewals make no event: that little should be left is only known when the server has said so.
+const isLow = (lease, ms) => lease.state === "held" && lease.ttl_ms > 0 && ms < lease.ttl_ms / 4;
 export const alarming = (lease) =>
-  leaderless(lease) ||
-  !!lease.revoked ||
-  (lease.state === "held" && lease.ttl_ms > 0 && left(lease) < lease.ttl_ms / 4);
+  lost(lease) || !!lease.revoked || isLow(lease, lease.remaining_ms);
+export const suspects = () =>
+  [...model.leases.values()]
+    .filter((lease) => isLow(lease, left(lease)))
+    .sort((a, b) => a.at - b.at)
+    .slice(0, ASKED_MOST)
+    .map((lease) => lease.name);
