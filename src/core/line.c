@@ -275,6 +275,15 @@ static void remove_key(struct tn_line_claim *claim)
     ask(claim, TN_LINE_REMOVE);
 }
 
+enum tn_answer tn_line_judge_release(bool held, uint64_t token, uint64_t asked)
+{
+    if (asked == 0)
+        return TN_ANSWER_RELEASED;
+    if (asked != token)
+        return TN_ANSWER_STALE;
+    return held ? TN_ANSWER_DENIED : TN_ANSWER_RELEASED;
+}
+
 /* A claim without a key was asked to release. @token 0: to leave the line, whatever there was. */
 static void refuse_release(struct tn_line_claim *claim)
 {

@@ -119,7 +119,7 @@ struct tn_line_proven {
 
 struct tn_line_answer {
     enum tn_answer answer;
-    bool stranger; /* RELEASE: this claim had no key. Only the engine knows whose the token is. */
+    bool stranger; /* RELEASE: this claim had no key; tn_line_judge_release has the answer. */
 };
 
 /* What the engine tells by itself. */
@@ -196,6 +196,11 @@ void tn_line_release(struct tn_line_claim *claim, tenure_ns now, uint64_t token)
  * Whether the key that bears our name is ours has still to be proved. */
 void tn_line_find(uint64_t own, enum tn_line_proof proof, const struct tn_line_seen *keys,
                   size_t count, struct tn_line_view *ret_view);
+
+/* The answer to a RELEASE of the token @asked, 0: of any, by a claim that has no key. On record of
+ * the name is that it is @held, or was last held, under @token. RELEASED where it is free under the
+ * same token: an earlier request gave it back, and its reply may have been lost. */
+enum tn_answer tn_line_judge_release(bool held, uint64_t token, uint64_t asked);
 
 /* The engine's answers. One that comes for a request given up long ago is ignored. */
 void tn_line_saw(struct tn_line_claim *claim, tenure_ns now, uint64_t request,

@@ -327,6 +327,15 @@ TEST(a_release_with_a_token_that_was_never_ours_is_for_the_engine_to_judge)
     CHECK(told.answer.stranger);
 }
 
+TEST(a_release_without_a_key_is_judged_by_the_record)
+{
+    CHECK_EQ_I64(tn_line_judge_release(true, 5, 5), TN_ANSWER_DENIED);
+    CHECK_EQ_I64(tn_line_judge_release(true, 6, 5), TN_ANSWER_STALE);
+    CHECK_EQ_I64(tn_line_judge_release(false, 5, 5), TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(tn_line_judge_release(false, 6, 5), TN_ANSWER_STALE);
+    CHECK_EQ_I64(tn_line_judge_release(true, 5, 0), TN_ANSWER_RELEASED);
+}
+
 TEST(a_key_of_a_term_that_is_over_is_cleared)
 {
     struct tn_line_view view = {

@@ -77,8 +77,8 @@ static void begin(const char *text)
         CHECK_EQ_I64(uv_ip4_addr("127.0.0.1", 0, &any), 0);
         CHECK_EQ_I64(uv_tcp_init(&loop, &listeners[i]), 0);
         CHECK_EQ_I64(uv_tcp_bind(&listeners[i], (const struct sockaddr *)&any, 0), 0);
-        CHECK_EQ_I64(
-            uv_tcp_getsockname(&listeners[i], (struct sockaddr *)(void *)&bound, &size), 0);
+        CHECK_EQ_I64(uv_tcp_getsockname(&listeners[i], (struct sockaddr *)(void *)&bound, &size),
+                     0);
         if (text != NULL)
             CHECK_EQ_I64(uv_listen((uv_stream_t *)&listeners[i], 8, on_connection), 0);
         name_endpoint(&rest.url.endpoints[i],

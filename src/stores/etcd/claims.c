@@ -249,21 +249,15 @@ static void checked_session(void *arg, const struct tn_etcd_reply *reply)
 /* We have nothing under that token. Was it ever ours? */
 static void answer_stranger(struct tn_etcd_claim *claim, struct tn_store_req *req)
 {
-    uint64_t token = req->op.token;
-
     req->record = claim->leader;
-    if (token != 0 && claim->leader.held && claim->leader.token == token) {
-        req->answer = TN_ANSWER_DENIED;
+    req->answer = tn_line_judge_release(claim->leader.held, claim->leader.token, req->op.token);
+    if (req->answer == TN_ANSWER_DENIED) {
         req->done(req);
         return;
     }
     struct tn_etcd_job *job = tn_etcd_job_new(claim->name->store, req);
-    if (job == NULL)
-        return;
-    req->answer = token == 0 || (!claim->leader.held && claim->leader.token == token)
-                      ? TN_ANSWER_RELEASED
-                      : TN_ANSWER_STALE;
-    tn_etcd_job_measure(job, claim->session->lease, checked_session);
+    if (job != NULL)
+        tn_etcd_job_measure(job, claim->session->lease, checked_session);
 }
 
 static void end_release(struct tn_etcd_claim *claim, const struct tn_line_answer *answer)

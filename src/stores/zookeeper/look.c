@@ -247,7 +247,7 @@ static enum tn_answer judge_record(const struct tn_zk_job *job,
     if (asked->kind == TN_OP_ACQUIRE)
         return job->otherwise;
     if (asked->kind == TN_OP_RELEASE)
-        return record->held && record->token == asked->token ? TN_ANSWER_DENIED : TN_ANSWER_STALE;
+        return tn_line_judge_release(record->held, record->token, asked->token);
     return record->held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
 }
 
