@@ -93,6 +93,7 @@ struct host_world {
     uint32_t party_count;
     tenure_ns delay, fault_every;
     uint32_t drop_ppm;
+    uint32_t unread_ppm; /* How often an agent cannot look upstream. */
     bool healed, over;
     uint32_t phase;
     struct host_party parties[HOST_PARTIES];

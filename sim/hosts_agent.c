@@ -103,6 +103,19 @@ void sim_host_agent_settle(struct host_world *hosts, struct host_party *party)
         agent->proven = proven;
 }
 
+/* Of a name that no local session has, upstream is asked: without a way there, no answer. */
+static bool has_no_answer(struct host_world *hosts, const struct host_party *party,
+                          const struct host_event *event)
+{
+    tenure_ns now = hosts->world->now;
+
+    if (hosts->healed || event->request.kind != TN_OP_READ ||
+        held_token(&hosts->agents[party->host], event->name) != 0)
+        return false;
+    return now < hosts->agents[party->host].cut_until || now < hosts->store_stopped_until ||
+           sim_chance(hosts->world, hosts->unread_ppm);
+}
+
 /* A process asks its agent. */
 void sim_host_agent_serve(struct host_world *hosts, struct host_party *party,
                           const struct host_event *event)
@@ -120,7 +133,8 @@ void sim_host_agent_serve(struct host_world *hosts, struct host_party *party,
     ttl = result.ttl > 0 ? tn_agent_ttl(result.ttl, proven, now) : 0;
     if (now + ttl > agent->allowed)
         agent->allowed = now + ttl;
-    sim_host_reply(hosts, agent->table, event, &result, ttl);
+    if (!has_no_answer(hosts, party, event))
+        sim_host_reply(hosts, agent->table, event, &result, ttl);
 }
 
 /* Every life of that process is over, whatever the agent knows of it. */
@@ -149,8 +163,21 @@ static void begin_anew(struct host_world *hosts, struct host_agent *agent)
 
     memset(agent->block, 0, hosts->agent_size);
     agent->table = tn_table_init(agent->block, &limits);
-    memset(&agent->ledger, 0, sizeof agent->ledger);
     agent->allowed = 0;
+}
+
+/* The table is there again; upstream the agent is somebody else: a store whose sessions nobody can
+ * take up, another store, or the file with the secrets is lost. */
+static void keep_table(struct host_world *hosts, struct host_party *party)
+{
+    struct host_agent *agent = &hosts->agents[party->host];
+    tenure_ns now = sim_host_now(hosts, party);
+
+    sim_host_tell(hosts, party->index, "has a new session, and the old table");
+    tn_table_restart(agent->table, now);
+    agent->allowed = tn_agent_allowed(agent->table, now);
+    for (uint32_t name = 0; name < HOST_NAMES; name++)
+        sim_host_news(hosts, party, name, TN_AGENT_EV_RESUME, 0);
 }
 
 /* The table is there again, and so are the secrets of what was asked for upstream. */
@@ -163,7 +190,7 @@ static void resume(struct host_world *hosts, struct host_party *party)
     sim_host_tell(hosts, party->index, "goes on where it was");
     party->identity = agent->identity;
     tn_table_restart(agent->table, now);
-    agent->allowed = now + hosts->local.ttl;
+    agent->allowed = tn_agent_allowed(agent->table, now);
     tn_candidate_resume(&party->candidate, agent->ledger.life, starts << 32);
     for (uint32_t name = 0; name < HOST_NAMES; name++) {
         struct tn_agent_local local = look_locally(agent, name);
@@ -189,6 +216,11 @@ void sim_host_agent_boot(struct host_world *hosts, struct host_party *party)
         resume(hosts, party);
         return;
     }
+    bool kept = agent->ledger.life > 0 && sim_chance(hosts->world, TN_PPM / 2);
     agent->identity = party->identity;
-    begin_anew(hosts, agent);
+    memset(&agent->ledger, 0, sizeof agent->ledger);
+    if (kept)
+        keep_table(hosts, party);
+    else
+        begin_anew(hosts, agent);
 }

@@ -54,6 +54,7 @@ static void pick_world(struct host_world *hosts)
     pick_plan(world, ttl / 2, hosts->delay / 4, rho, &hosts->local, &hosts->local_claim);
     hosts->fault_every = sim_between(world, ttl / 2, 2 * ttl);
     hosts->drop_ppm = (uint32_t)tn_prng_range(&world->prng, 0, 200000);
+    hosts->unread_ppm = (uint32_t)tn_prng_range(&world->prng, 0, TN_PPM);
     hosts->host_count = (uint32_t)tn_prng_range(&world->prng, 2, HOSTS_MAX);
     hosts->process_count = (uint32_t)tn_prng_range(&world->prng, 1, HOST_PROCESSES);
     hosts->party_count = hosts->host_count * (1 + hosts->process_count);

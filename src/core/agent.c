@@ -24,6 +24,21 @@ tenure_ns tn_agent_ttl(tenure_ns ttl, tenure_ns proven, tenure_ns now)
     return left < ttl ? left : ttl;
 }
 
+tenure_ns tn_agent_allowed(const struct tn_table *table, tenure_ns now)
+{
+    struct tn_session_view view;
+    tenure_ns most = 0;
+
+    if (TN_PLANT(AGENT_UNTOLD))
+        return 0;
+    for (uint32_t i = 0; (i = tn_table_next_session(table, i)) != 0;) {
+        tn_table_session(table, i, &view);
+        if (view.ttl > most)
+            most = view.ttl;
+    }
+    return now + most;
+}
+
 /* The upstream's term ends by the agent's own wish; nobody here may lead with it any more. */
 static enum tn_agent_act let_go(struct tn_agent_name *name, const struct tn_agent_local *local)
 {

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/time.h"
+#include "core/lease_table.h"
 
 /* Of an agent's session upstream, unless somebody says otherwise. */
 #define TN_AGENT_TTL TN_SEC(30)
@@ -73,5 +74,10 @@ enum tn_agent_act tn_agent_next(struct tn_agent_name *name, enum tn_agent_event_
  * @now was read after the request had arrived, @proven before the agent heard the news that the
  * answer is to tell. */
 tenure_ns tn_agent_ttl(tenure_ns ttl, tenure_ns proven, tenure_ns now);
+
+/* N2: the latest deadline that the agent before this one can have allowed to a session of @table,
+ * whatever it was upstream: no answer allowed more than a session's own TTL. When this one starts,
+ * before it recalls anything. */
+tenure_ns tn_agent_allowed(const struct tn_table *table, tenure_ns now);
 
 #endif

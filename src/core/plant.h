@@ -99,6 +99,8 @@
       "an agent that starts again gives back what local sessions hold")                            \
     X(AGENT_NEW_SESSION, "agent-new-session", "P1",                                                \
       "an agent that starts again goes on with old terms under a new session")                     \
+    X(AGENT_UNTOLD, "agent-untold", "P1",                                                          \
+      "an agent with a new session frees what is held locally, and tells no holder")               \
     X(NOTE_OLD_TOKEN, "note-old-token", "H1", "steps down for a note that names an earlier term")  \
     X(NOTE_IGNORED, "note-ignored", "H2", "a holder that is asked to step down leads on")          \
     X(NOTE_RETURNS, "note-returns", "H2", "a holder that was asked to step down wins again")       \

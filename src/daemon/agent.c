@@ -479,21 +479,6 @@ void tn_agent_metrics(struct tn_server *server, struct tn_text *text)
 
 /* --- After a restart: N2 ---------------------------------------------------------------------- */
 
-/* No answer of the agent before this one allowed more than a session's own TTL. */
-static tenure_ns allowed_before(const struct tn_server *server)
-{
-    const struct tn_table *table = server->state.table;
-    struct tn_session_view view;
-    tenure_ns most = 0;
-
-    for (uint32_t i = 0; (i = tn_table_next_session(table, i)) != 0;) {
-        tn_table_session(table, i, &view);
-        if (view.ttl > most)
-            most = view.ttl;
-    }
-    return server->now + most;
-}
-
 /* Whether a local session holds @text with that very token. */
 static bool is_held(const struct tn_table *table, const char *text, uint64_t token)
 {
@@ -533,30 +518,37 @@ static bool resume(struct tn_agent *agent, uint32_t index, const char *text, uin
     return true;
 }
 
-/* Local sessions go on; what they hold goes on where upstream's term does, and ends elsewhere. */
+/* Local sessions go on, and what they hold where upstream's term does. The rest is recalled, above a
+ * new session, too: each holder hears of it before its next renewal counts. */
 static int resume_all(struct tn_server *server)
 {
     struct tn_agent *agent = server->agent;
     const struct tn_table *table = server->state.table;
-    bool same_boot = tn_lib_resumed(agent->tenure);
+    uint32_t recalled = 0;
     struct tn_lease_view view;
     uint64_t token;
     const char *text;
 
-    agent->allowed = same_boot ? allowed_before(server) : 0;
+    agent->allowed = tn_agent_allowed(table, server->now);
     for (uint32_t i = 0; tn_lib_past(agent->tenure, i, &text, &token); i++)
         if (!resume(agent, i, text, token))
             return UV_ENOMEM;
     for (uint32_t lease = 0; (lease = tn_table_next(table, lease)) != 0;) {
         tn_table_lease(table, lease, &view);
         struct name *name = view.session != NULL ? get(agent, view.name, view.name_len) : NULL;
-        if (name != NULL && name->core.stage == TN_AGENT_IDLE)
-            hear(name, TN_AGENT_EV_RESUME, 0);
+        if (name == NULL || name->core.stage != TN_AGENT_IDLE)
+            continue;
+        recalled++;
+        hear(name, TN_AGENT_EV_RESUME, 0);
     }
-    if (same_boot)
+    if (tn_lib_resumed(agent->tenure))
         tn_log_info("took up the session upstream of the agent before this one, with %" PRIu64
                     " of its terms",
                     agent->resumed);
+    if (recalled > 0)
+        tn_log_info("%" PRIu32 " terms of the agent before this one do not go on upstream; their "
+                    "holders are told",
+                    recalled);
     return 0;
 }
 

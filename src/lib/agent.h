@@ -13,8 +13,8 @@ int tn_lib_open_session(struct tenure *tenure);
 
 /* Keep what the next process needs to go on with this session in the file @path (runtime/ledger.h),
  * and go on with that of a process before this one, if the file has it. Before anything else is
- * done with @tenure. @url: the store's. 0 or a code, with a line in @reterr. A store whose sessions
- * end with their process is left alone: there is nothing to go on with. */
+ * done with @tenure. @url: the store's. 0 or a code, with a line in @reterr. Where another process
+ * cannot go on with a session (TN_STORE_RESUMES) nothing is kept: the next one begins anew. */
 int tn_lib_keep(struct tenure *tenure, const char *path, const char *url,
                 struct tenure_error *reterr);
 

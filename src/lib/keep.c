@@ -14,7 +14,7 @@ int tn_lib_keep(struct tenure *tenure, const char *path, const char *url,
     tn_text_init(&text, buf, sizeof buf);
     if (!tn_lib_alive(tenure) || tenure->driver.store == NULL)
         return tn_lib_fail(TENURE_E_CLOSED, "", reterr);
-    if ((tenure->driver.store->ops->caps & (TN_STORE_BOUND | TN_STORE_LOCAL)) != 0)
+    if ((tenure->driver.store->ops->caps & TN_STORE_RESUMES) == 0)
         return tn_lib_fail(0, "", reterr);
     int rc = tn_ledger_open(&tenure->ledger, path, tenure->driver.clock.domain, url, &text);
     if (rc == 0) {

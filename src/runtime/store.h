@@ -57,6 +57,9 @@ enum tn_store_caps {
                                    then has the name, the term and the token, too. */
     TN_STORE_RAISES = 1 << 9,   /* RAISE: an operator can raise the counter of the tokens. */
     TN_STORE_UNORDERED = 1 << 10, /* QUEUES, but the order is not strict: servers vote. */
+    TN_STORE_RESUMES = 1 << 11,   /* OPEN asks the server. OK says that the session
+                                     goes on there with all that it holds, whichever process opened
+                                     it, or is new because the old one has ended. */
 };
 
 /* A name as others may know it. */

@@ -495,6 +495,31 @@ CONFORMS(a_term_that_was_found_by_looking_counts)
     CHECK_EQ_I64(bed_release(&a, "found/job", a.token)->answer, TN_ANSWER_RELEASED);
 }
 
+/* What an agent needs to go on after a restart: OPEN tells what the session still has. */
+CONFORMS(a_session_that_is_taken_up_has_what_it_had)
+{
+    struct bed_store *first = bed_open();
+    struct bed_actor a = { .at = first };
+
+    if ((first->store->ops->caps & TN_STORE_RESUMES) == 0)
+        return;
+    CHECK_EQ_I64(tn_random_secret(&a.session), 0);
+    bed_new_term(&a);
+    struct tn_op op = open_op(&a, 1, TTL);
+    CHECK_EQ_I64(bed_ask(first, &op)->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(bed_acquire(&a, "taken/up", false)->answer, TN_ANSWER_GRANTED);
+    uint64_t token = a.token;
+    bed_close(first);
+    a.at = bed_open();
+    op = open_op(&a, (uint64_t)1 << 32, TTL);
+    struct tn_store_req *req = bed_ask(a.at, &op);
+    CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
+    CHECK_EQ_I64(req->held, 1);
+    CHECK_EQ_I64(bed_acquire(&a, "taken/up", false)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_U64(a.token, token);
+    CHECK_EQ_I64(bed_release(&a, "taken/up", token)->answer, TN_ANSWER_RELEASED);
+}
+
 CONFORMS(ttls_go_to_their_limits)
 {
     struct bed_store *store = bed_open();

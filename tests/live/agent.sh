@@ -8,31 +8,9 @@ etcd_need
 etcd_start one
 # shellcheck disable=SC2154 # Set by etcd_start.
 endpoints=127.0.0.1:$port_one
-tenured=$TENURE_BUILD/tenured
-
-agent_pids=
-agents_end() {
-    # shellcheck disable=SC2086 # A list of numbers.
-    kill -CONT $agent_pids 2>/dev/null
-    # shellcheck disable=SC2086
-    kill -KILL $agent_pids 2>/dev/null
-}
-in_finish agents_end
-
-# agent NAME TTL [OPTION...]: an agent on the socket NAME.sock; $agent is its number.
-agent() {
-    ag_name=$1 ag_ttl=$2
-    shift 2
-    : >"$t_dir/$ag_name.out"
-    "$tenured" --upstream "${upstream:-etcd://$endpoints/up}" --upstream-ttl "$ag_ttl" \
-        --listen "unix:$t_dir/$ag_name.sock" "$@" \
-        >"$t_dir/$ag_name.out" 2>>"$t_dir/$ag_name.log" &
-    agent=$!
-    agent_pids="$agent_pids $agent"
-    until_line "$t_dir/$ag_name.out" '^tenured ready' ||
-        t_fail "no agent: $(tail -n 1 "$t_dir/$ag_name.log")"
-}
-at() { echo "unix:$t_dir/$1.sock"; }
+upstream=etcd://$endpoints/up
+# shellcheck source=tests/live/agent.lib
+. "$TENURE_ROOT/tests/live/agent.lib"
 
 t_case "what makes no sense is one line, and nothing is made"
 refused() {
@@ -243,45 +221,8 @@ t_ms=$(now_ms)
 until_ms $((t_ms + 2000)) # Longer than a local term may last.
 end_all
 t_promise "no two at one time" apart chain
-upstream=
+upstream=etcd://$endpoints/up
 end "$i"
-
-# goes_on UPSTREAM: an agent that is killed, killed once more and ended by SIGTERM within the TTL.
-goes_on() {
-    upstream=$1 go_name=goes-${1%%:*}
-    agent j 10s --data "$t_dir/$go_name"
-    j=$agent
-    candidate j-1 "$go_name" "$(at j)" 6s
-    candidate j-2 "$go_name" "$(at j)" 6s
-    until_acted "$go_name" 0
-    go_token=$token
-    for go_signal in KILL KILL TERM; do
-        kill -$go_signal "$j"
-        wait "$j" 2>/dev/null
-        go_ms=$(now_ms)
-        until_ms $((go_ms + 500))
-        agent j 10s --data "$t_dir/$go_name"
-        j=$agent
-        go_ms=$(now_ms)
-        until_ms $((go_ms + 4000)) # With what the agent before has promised it ends at 6 s.
-    done
-    t_check "$go_name: took it up" grep -q 'took up the session .* with 1 of' "$t_dir/j.log"
-    t_promise "$go_name: the same term" [ "$(acted "$go_name")" = "$go_token" ]
-    t_promise "$go_name: acts still" [ $(($(now_ms) - $(acted_at "$go_name"))) -lt 1500 ]
-    t_check "$go_name: the secrets are the user's own" \
-        [ "$(stat -c %a "$t_dir/$go_name/upstream")" = 600 ]
-    # shellcheck disable=SC2086 # A list of numbers.
-    set -- $candidates
-    kill -TERM "$1" "$2"
-    wait "$1" "$2" 2>/dev/null
-    t_check "$go_name: given back" until_true 5 is_free "$upstream" "$go_name"
-    end_all
-    t_promise "$go_name: one after the other" apart "$go_name"
-    end "$j"
-    t_check "$go_name: nothing to go on with" [ ! -s "$t_dir/$go_name/upstream" ]
-    upstream=
-}
-is_free() { "$tenure" status --store "$1" --json "$2" | grep -q '"state":"free"'; }
 
 t_case "an agent that is started again within the TTL goes on: no term is lost"
 goes_on "etcd://$endpoints/up"

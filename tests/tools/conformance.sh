@@ -39,6 +39,7 @@ planted lost-at-close closing_answers_what_is_pending
 # In a store that other processes see.
 TENURE_CONFORMANCE_URL=sqlite:
 planted denies-scripts who_knows_the_secret_is_the_session
+planted miscounts a_session_that_is_taken_up_has_what_it_had
 planted keeps-refused who_was_refused_leaves_nothing_behind
 TENURE_CONFORMANCE_URL=memory:
 

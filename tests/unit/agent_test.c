@@ -116,6 +116,28 @@ TEST(a_recall_behind_the_deadline_frees_at_once)
     CHECK_STR(acquires(101, 'A', 1, "x"), "stale");
 }
 
+/* N2: an agent above a table of before recalls what is held there. The holder hears of it with its
+ * next renewal, and nobody else has the name before all that was promised is over. */
+TEST(an_agent_that_recalls_after_a_restart_tells_the_holder_first)
+{
+    start_agent();
+    CHECK_STR(waits(1, 'A', 1, "x"), "queued; line x");
+    CHECK_STR(grants(2, "x", 41), "granted 0; grant A1 x 41; x held 41");
+    tn_table_restart(table, TN_MS(5000));
+    CHECK_EQ_I64(tn_agent_allowed(table, TN_MS(5000)), TN_MS(15000));
+    CHECK_STR(recalls(5000, "x", tn_agent_allowed(table, TN_MS(5000)) / TN_MS(1)),
+              "ok; revoke A1 x 41 #1");
+    CHECK_STR(renews(5100, 'A', 0), "ok; revoke A1 x 41 #1");
+    CHECK_STR(reads(14999, "x"), "held 41");
+}
+
+TEST(what_an_agent_without_sessions_has_allowed_is_over)
+{
+    start_with((struct tn_table_limits) {
+        .sessions = 2, .leases = 3, .waiters = 2, .text_bytes = 4096, .upstream = true });
+    CHECK_EQ_I64(tn_agent_allowed(table, TN_MS(5000)), TN_MS(5000));
+}
+
 /* --- Deadlines nest: N1 ----------------------------------------------------------------------- */
 
 TEST(a_local_ttl_is_what_is_left_upstream)

@@ -113,6 +113,27 @@ TEST(each_scheme_is_known_once)
     }
 }
 
+/* Where it is found by what it holds, or ends with its process, OPEN proves nothing (N2). */
+TEST(only_a_store_that_knows_a_session_lets_it_be_taken_up)
+{
+    static const char *const urls[] = { "etcd://x",   "postgres://x", "redis://x",
+                                        "sqlite:x",   "unix:x",       "memory:",
+                                        "s3://x/y",   "dynamodb://x", "kubernetes://",
+                                        "consul://x", "redlock:x",    "zookeeper://x" };
+    const unsigned others = TN_STORE_BOUND | TN_STORE_LOCAL | TN_STORE_NAMED | TN_STORE_UNORDERED;
+    const struct tn_store_ops *ops = NULL;
+    const char *rest = NULL;
+    int known = 0;
+
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        if (find(urls[i], &ops, &rest) != 0)
+            continue; /* Not in this build. */
+        known++;
+        CHECK_EQ_I64((ops->caps & TN_STORE_RESUMES) != 0, (ops->caps & others) == 0);
+    }
+    CHECK(known >= 3);
+}
+
 TEST(a_ttl_that_the_store_does_not_take_is_refused)
 {
     struct tn_store_open how = { .url = "memory:ttl", .ttl = TN_TTL_MIN - 1 };

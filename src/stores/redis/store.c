@@ -523,7 +523,8 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 #define OPS(scheme_)                                                                               \
     {                                                                                              \
         .scheme = (scheme_),                                                                       \
-        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY | TN_STORE_RAISES,            \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_ADVISORY | TN_STORE_RAISES |           \
+                TN_STORE_RESUMES,                                                                  \
         .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,          \
         .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,   \
         .close = tn_store_close, .facts = tell_facts, .class_why = WHY,                            \

@@ -598,7 +598,8 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 #define OPS(scheme_)                                                                              \
     {                                                                                             \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES,            \
+        .scheme = scheme_,                                                                        \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES | TN_STORE_RESUMES,            \
         .ttl_min = TN_SEC(1), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit, \
         .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,                    \
         .history = tn_store_history, .close = tn_store_close, .facts = facts,                     \
