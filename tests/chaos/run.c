@@ -397,7 +397,7 @@ static void expect_silence(struct world *world, const struct candidate *candidat
 {
     TN_ASSERT(world->bound_count < FAULTS);
     world->bounds[world->bound_count++] = (struct acts_bound) {
-        .candidate = (uint16_t)(candidate - world->candidates), .from = from, .by = by, .why = why
+        .candidate = (uint32_t)(candidate - world->candidates), .from = from, .by = by, .why = why
     };
 }
 
@@ -460,7 +460,7 @@ static bool kill_command(const struct world *world, const struct candidate *cand
         return false;
     for (size_t i = 0; pid == 0 && i < acts.count; i++) {
         if (acts.list[i].token == last.token)
-            pid = acts.list[i].pid;
+            pid = (pid_t)acts.list[i].pid;
     }
     acts_free(&acts);
     /* It is below the guardian, which is below the supervisor; no stranger is. */

@@ -46,7 +46,7 @@ static int64_t boottime(void)
 
 static void record(enum act_kind kind)
 {
-    act.kind = (uint16_t)kind;
+    act.kind = (uint32_t)kind;
     act.pid = getpid();
     act.at = boottime();
     if (write(file, &act, sizeof act) != (ssize_t)sizeof act || act.at - born > life)
@@ -72,7 +72,7 @@ static uint64_t number_in(const char *variable)
 
 static void begin_records(void)
 {
-    act.candidate = (uint16_t)number_in(ACTS_CANDIDATE);
+    act.candidate = (uint32_t)number_in(ACTS_CANDIDATE);
     act.token = number_in("TENURE_TOKEN");
     life = 120000000000;
     if (act.candidate == 0)

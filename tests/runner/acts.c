@@ -54,7 +54,7 @@ bool acts_last(const char *file, struct act *ret_act)
 }
 
 /* The token of the term in which @candidate was at @from; 0: in none. */
-static uint64_t token_at(const struct acts *acts, uint16_t candidate, tenure_ns from)
+static uint64_t token_at(const struct acts *acts, uint32_t candidate, tenure_ns from)
 {
     uint64_t token = 0;
 
@@ -98,7 +98,7 @@ size_t acts_terms(const struct acts *acts)
 static bool check_order(const struct acts *acts, char *ret_why, size_t size)
 {
     uint64_t token = 0;
-    uint16_t candidate = 0;
+    uint32_t candidate = 0;
     tenure_ns last = 0;
 
     for (size_t i = 0; i < acts->count; i++) {
@@ -115,7 +115,7 @@ static bool check_order(const struct acts *acts, char *ret_why, size_t size)
             wrong = "acts before the term before it was over";
         if (wrong != NULL) {
             (void)snprintf(ret_why, size,
-                           "act %zu: candidate %u, pid %" PRId32 ", token %" PRIu64 " at %" PRId64
+                           "act %zu: candidate %u, pid %" PRId64 ", token %" PRIu64 " at %" PRId64
                            " us %s: candidate %u, token %" PRIu64 ", until %" PRId64 " us",
                            i, act->candidate, act->pid, act->token, act->at / 1000, wrong,
                            candidate, token, last / 1000);

@@ -17,17 +17,18 @@
 
 enum act_kind { ACT_STARTED = 1, ACT_ACTING, ACT_ENDED };
 
+/* Its size divides a page: a kill may cut a write where one begins. */
 struct act {
     int64_t at; /* CLOCK_BOOTTIME, read just before the write. */
     uint64_t token;
-    int32_t pid;
-    uint16_t candidate;
-    uint16_t kind;
+    int64_t pid;
+    uint32_t candidate;
+    uint32_t kind;
 };
 
 /* What must hold: the term in which @candidate was at @from has no act after @by. */
 struct acts_bound {
-    uint16_t candidate;
+    uint32_t candidate;
     tenure_ns from;
     tenure_ns by;
     const char *why;
