@@ -172,6 +172,11 @@ int tn_dynamo_open(struct uv_loop_s *loop, const char *rest, tenure_ns *ret_poll
     return 0;
 }
 
+bool tn_dynamo_is_plain(const struct tn_dynamo *dynamo)
+{
+    return strncmp(dynamo->url, "http:", 5) == 0;
+}
+
 const char *tn_dynamo_table(const struct tn_dynamo *dynamo)
 {
     return dynamo->table;

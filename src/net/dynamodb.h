@@ -75,6 +75,8 @@ void tn_dynamo_close(struct tn_dynamo *dynamo, void (*closed)(void *arg), void *
 
 const char *tn_dynamo_table(const struct tn_dynamo *dynamo);
 const char *tn_dynamo_key(const struct tn_dynamo *dynamo);
+/* Without TLS, so that the network may repeat old answers. */
+bool tn_dynamo_is_plain(const struct tn_dynamo *dynamo);
 /* "table 'x' in eu-west-1": for people. */
 void tn_dynamo_where(const struct tn_dynamo *dynamo, struct tn_text *text);
 

@@ -168,6 +168,28 @@ static enum tn_s3_result judge(struct tn_s3_call *call)
                                                                                : TN_S3_FAILED;
 }
 
+static void ask(struct tn_s3_call *call, const char *method, size_t body_max, tn_s3_heard *heard);
+
+/* The answer to a PUT says nothing of the request, so without TLS it may be an older one that the
+ * network repeats. The object itself tells: each that is written has a number of its own in it. */
+static enum tn_s3_result judge_proof(struct tn_s3_call *call, enum tn_s3_result result)
+{
+    const struct tn_web_req *web = &call->web;
+    char why[256];
+
+    if (result == TN_S3_OK && web->body_len == strlen(call->body) &&
+        memcmp(web->body, call->body, web->body_len) == 0)
+        return TN_S3_OK;
+    (void)snprintf(why, sizeof why, "%.255s", call->error);
+    (void)snprintf(call->error, sizeof call->error,
+                   "s3 %s: the object is not as it was written: %s", call->bucket->name,
+                   result == TN_S3_OK        ? "another client has written, or an answer was an "
+                                               "older one that the network repeats"
+                   : result == TN_S3_MISSING ? "it is not there"
+                                             : why);
+    return TN_S3_UNKNOWN;
+}
+
 static void hear_answer(struct tn_web_req *web)
 {
     struct tn_s3_call *call = web->arg;
@@ -179,7 +201,17 @@ static void hear_answer(struct tn_web_req *web)
         tn_text_init(&text, bucket->server, sizeof bucket->server);
         tn_text_escape(&text, server, strlen(server));
     }
-    call->heard(call, judge(call));
+    enum tn_s3_result result = judge(call);
+    if (call->proves) {
+        call->proves = false;
+        result = judge_proof(call, result);
+    } else if (result == TN_S3_OK && strcmp(web->method, "PUT") == 0 &&
+               strncmp(call->url, "http:", 5) == 0) {
+        call->proves = true;
+        ask(call, "GET", RECORD_MAX, call->heard);
+        return;
+    }
+    call->heard(call, result);
 }
 
 /* --- Sending ---------------------------------------------------------------------------------- */

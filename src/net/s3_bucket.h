@@ -56,6 +56,7 @@ struct tn_s3_call {
     struct tn_aws_wait wait;
     tn_s3_heard *heard;
     bool awaits; /* Credentials. */
+    bool proves; /* Reads what was written. */
     const char *headers[3];
     char condition[TN_S3_ETAG + 24];
     char url[TN_S3_URL];
@@ -87,7 +88,8 @@ struct tn_s3_call *tn_s3_call_marked(const struct tn_s3_bucket *bucket, int mark
 
 /* Ask for, or write call->body to, the object at @key below the prefix. */
 void tn_s3_get(struct tn_s3_call *call, const char *key, tn_s3_heard *heard);
-/* Only if the ETag is @etag; empty: only if there is no object. */
+/* Only if the ETag is @etag; empty: only if there is no object. Without TLS the object is read
+ * back, and the result is OK only if it is as it was written. */
 void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, tn_s3_heard *heard);
 
 /* One page of the keys that begin with the prefix and @prefix; @token NULL: the first. */

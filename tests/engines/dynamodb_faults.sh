@@ -12,5 +12,6 @@ dynamodb_need
 dynamodb_data="--db-path $t_dir/dynamo.db"
 dynamodb_start || t_done
 # shellcheck disable=SC2154 # dynamodb_start sets it.
+faults_replay "$port" 30
 faults_one "$port"
 t_done

@@ -58,10 +58,11 @@ answers 69 huge "65536"
 
 t_case "a write without a clear answer is asked once more, and then unknown"
 : >"$t_dir/asked"
-t_run timeout 60 "$tenure" run --store "$(url gone-wrong)" --ttl 3s --wait 1s x -- true
-# The reads find nothing, so that a grant is written; its answer "{}" says that it was.
-t_check "an empty answer is a success: $t_status, $(cat "$t_err")" [ "$t_status" -eq 0 ]
-t_check "one grant" [ "$(grep -c TransactWriteItems "$t_dir/asked")" -eq 1 ]
+t_run timeout 60 "$tenure" run --store "$(url gone-wrong)" --ttl 3s --wait 1s x -- false
+# The reads find nothing, so that a grant is written. Its answer "{}" says that it was, but without
+# TLS that may be an old one, and the item is not there.
+t_check "an empty answer is no success: $t_status, $(cat "$t_err")" [ "$t_status" -ne 1 ]
+t_check "a grant was tried" grep -q TransactWriteItems "$t_dir/asked"
 
 t_case "a URL that makes no sense: 64, and nobody is asked"
 : >"$t_dir/asked"

@@ -98,6 +98,15 @@ const char *tn_item_read(struct tn_item *ret_item, const struct tn_json_value *v
     return NULL;
 }
 
+bool tn_item_is(const struct tn_json_value *values, uint32_t index, const char *version)
+{
+    const struct tn_json_value *rvn =
+        tn_dynamo_attribute(values, index, "recordVersionNumber", "S");
+    size_t len = strcspn(version, ":");
+
+    return rvn != NULL && len > 0 && rvn->len == len && memcmp(rvn->bytes, version, len) == 0;
+}
+
 bool tn_item_read_counter(struct tn_item *item, const struct tn_json_value *values, uint32_t index)
 {
     char digits[24];
@@ -235,7 +244,7 @@ void tn_item_write(struct tn_dynamo *dynamo, struct tn_dynamo_call *call, const 
     if (!tn_item_is_grant(row, version)) {
         tn_dynamo_begin(dynamo, call, "UpdateItem");
         add_update(call, name, row, version, rvn);
-        tn_text_add(text, "}");
+        tn_text_add(text, ",\"ReturnValues\":\"UPDATED_NEW\"}");
         return;
     }
     tn_dynamo_begin(dynamo, call, "TransactWriteItems");

@@ -45,6 +45,9 @@ bool tn_item_row(struct tn_item *item, char ret_version[TN_ROW_VERSION]);
 /* A new recordVersionNumber. */
 void tn_item_rvn(uint64_t high, uint64_t low, char ret_rvn[TN_ITEM_RVN]);
 
+/* Whether the item at @index has the recordVersionNumber of @version. */
+bool tn_item_is(const struct tn_json_value *values, uint32_t index, const char *version);
+
 /* Whether writing @row over @version is a grant: the token rises. */
 bool tn_item_is_grant(const struct tn_row *row, const char *version);
 

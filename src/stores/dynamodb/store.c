@@ -100,10 +100,10 @@ static void get_failed(struct dynamo_job *job, const char *why)
     free(job);
 }
 
-/* The index of the item in an answer; 0: there is none. */
-static uint32_t find_item(const struct tn_dynamo_call *call)
+/* The index of the item that an answer has as @member; 0: there is none. */
+static uint32_t find_item(const struct tn_dynamo_call *call, const char *member)
 {
-    const struct tn_json_value *item = tn_json_get(call->values, 0, "Item");
+    const struct tn_json_value *item = tn_json_get(call->values, 0, member);
 
     return item != NULL && item->type == TN_JSON_OBJECT ? (uint32_t)(item - call->values) : 0;
 }
@@ -111,7 +111,7 @@ static uint32_t find_item(const struct tn_dynamo_call *call)
 static void got_counter(struct tn_dynamo_call *call)
 {
     struct dynamo_job *job = call->arg;
-    uint32_t at = call->outcome == TN_DYNAMO_OK ? find_item(call) : 0;
+    uint32_t at = call->outcome == TN_DYNAMO_OK ? find_item(call, "Item") : 0;
 
     pace(job->store, call->outcome);
     if (call->outcome != TN_DYNAMO_OK)
@@ -128,7 +128,7 @@ static void got_counter(struct tn_dynamo_call *call)
 static void got_item(struct tn_dynamo_call *call)
 {
     struct dynamo_job *job = call->arg;
-    uint32_t at = call->outcome == TN_DYNAMO_OK ? find_item(call) : 0;
+    uint32_t at = call->outcome == TN_DYNAMO_OK ? find_item(call, "Item") : 0;
     const char *fault = NULL;
     char why[TN_ERROR_TEXT];
 
@@ -165,6 +165,52 @@ static void get(struct tn_rows_store *base, struct tn_rows_io *io)
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
+static void end_put(struct dynamo_job *job, enum tn_rows_outcome outcome, const char *why)
+{
+    tn_rows_io_put(job->io, outcome, outcome == TN_ROWS_WRITTEN ? job->version : NULL,
+                   outcome == TN_ROWS_WRITTEN ? NULL : why);
+    free(job);
+}
+
+/* An item that has the number of this write shows that it was done; any other answer may be an
+ * older one that the network repeats. */
+static void judge_proof(struct dynamo_job *job, const char *member)
+{
+    const struct tn_dynamo_call *call = &job->call;
+    uint32_t at = call->outcome == TN_DYNAMO_OK ? find_item(call, member) : 0;
+
+    if (at != 0 && tn_item_is(call->values, at, job->version))
+        end_put(job, TN_ROWS_WRITTEN, NULL);
+    else
+        end_put(job, TN_ROWS_UNKNOWN,
+                call->outcome != TN_DYNAMO_OK
+                    ? call->error
+                    : "dynamodb: the answer is not to this write; another client has written, or "
+                      "the network repeats an older answer");
+}
+
+static void got_proof(struct tn_dynamo_call *call)
+{
+    struct dynamo_job *job = call->arg;
+
+    pace(job->store, call->outcome);
+    judge_proof(job, "Item");
+}
+
+/* The answer to an update has the new item in it. That to a transaction says nothing: with TLS it
+ * is this one's, without TLS the item is read. */
+static void written(struct dynamo_job *job, bool grant)
+{
+    if (!grant) {
+        judge_proof(job, "Attributes");
+    } else if (!tn_dynamo_is_plain(job->store->dynamo)) {
+        end_put(job, TN_ROWS_WRITTEN, NULL);
+    } else {
+        job->call.done = got_proof;
+        start_get(job, "");
+    }
+}
+
 static void put_done(struct tn_dynamo_call *call)
 {
     static const enum tn_rows_outcome outcomes[] = {
@@ -190,12 +236,14 @@ static void put_done(struct tn_dynamo_call *call)
     /* What the repetition says of itself is not what became of the first attempt. */
     if (job->repeated && outcome == TN_ROWS_FAILED)
         outcome = TN_ROWS_UNKNOWN;
-    if (outcome == TN_ROWS_FAILED && call->outcome == TN_DYNAMO_DENIED)
+    if (outcome == TN_ROWS_WRITTEN) {
+        written(job, grant);
+    } else if (outcome == TN_ROWS_FAILED && call->outcome == TN_DYNAMO_DENIED) {
         tn_rows_io_denied(job->io, call->error);
-    else
-        tn_rows_io_put(job->io, outcome, outcome == TN_ROWS_WRITTEN ? job->version : NULL,
-                       outcome == TN_ROWS_WRITTEN ? NULL : call->error);
-    free(job);
+        free(job);
+    } else {
+        end_put(job, outcome, call->error);
+    }
 }
 
 static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct tn_row *row,

@@ -158,6 +158,8 @@ bool tn_kube_lease_read(const struct tn_json_value *values, uint32_t at, const c
         read_foreign(values, notes, &seen, ret_lease);
     apply_preference(values, spec, claimant, ret_lease);
     (void)tn_json_u64(values, notes, "tenure/floor", &floor);
+    if (!tn_json_text(values, notes, "tenure/nonce", ret_lease->nonce, sizeof ret_lease->nonce))
+        ret_lease->nonce[0] = '\0';
     ret_lease->row.floor = floor > ret_lease->number ? floor : ret_lease->number;
     ret_lease->row.label = ret_lease->label;
     return true;
@@ -198,16 +200,22 @@ static void add_member(struct tn_text *text, const char *key, const char *value)
     tn_json_string(text, value, strlen(value));
 }
 
+void tn_kube_nonce(const struct tn_row *row, char ret_nonce[TN_KUBE_NONCE])
+{
+    (void)snprintf(ret_nonce, TN_KUBE_NONCE, "%016" PRIx64, row->nonce);
+}
+
 static void add_notes(struct tn_text *text, const struct tn_kube_lease *old,
                       const struct tn_row *row, const struct kube_spec *spec, bool plain_label)
 {
-    char digits[TN_SECRET_DIGITS + 1] = "", object[TN_KUBE_NAME];
+    char digits[TN_SECRET_DIGITS + 1] = "", object[TN_KUBE_NAME], nonce[TN_KUBE_NONCE];
 
     hash_spec(spec, digits);
     tn_text_addf(text, "\"tenure/spec\":\"%s\"", digits);
     tn_text_addf(text, ",\"tenure/token\":\"%" PRIu64 "\"", row->token);
     tn_text_addf(text, ",\"tenure/floor\":\"%" PRIu64 "\"", row->floor);
-    tn_text_addf(text, ",\"tenure/nonce\":\"%016" PRIx64 "\"", row->nonce);
+    tn_kube_nonce(row, nonce);
+    add_member(text, "tenure/nonce", nonce);
     tn_text_addf(text, ",\"tenure/transitions\":\"%" PRIu32 "\"", spec->transitions);
     if (!tn_secret_is_zero(&row->term)) {
         tn_secret_text(&row->term, digits);

@@ -34,6 +34,8 @@
 #include "runtime/store.h"
 #include "wire/json.h"
 
+enum { TN_KUBE_NONCE = 17 }; /* Room for its digits. */
+
 struct tn_kube_lease {
     char name[TN_NAME_MAX + 1];   /* Ours; empty: it cannot be one. */
     char version[TN_ROW_VERSION]; /* UID/resourceVersion */
@@ -44,12 +46,16 @@ struct tn_kube_lease {
     bool has_transitions; /* Somebody has held it before. */
     uint32_t transitions;
     char acquired[TN_RFC3339], renewed[TN_RFC3339];
+    char nonce[TN_KUBE_NONCE]; /* Of the last write of ours; empty: there is none. */
 };
 
 /* The Lease at @at. @claimant: the label of the session that reads, which a preferredHolder may be;
  * NULL: none. False: it is no Lease. */
 bool tn_kube_lease_read(const struct tn_json_value *values, uint32_t at, const char *claimant,
                         struct tn_kube_lease *ret_lease);
+
+/* What tenure/nonce says in a Lease that was written as @row. */
+void tn_kube_nonce(const struct tn_row *row, char ret_nonce[TN_KUBE_NONCE]);
 
 /* Write @name as @row, over @old, which was read from @values at @at and keeps what is not ours;
  * @wall is the time, for people and for client-go. Cut off text: it did not fit. */

@@ -48,6 +48,7 @@ struct kube_io {
     struct tn_kube_call call;
     struct kube_store *store;
     struct tn_rows_io *io;
+    char nonce[TN_KUBE_NONCE]; /* Of the row that is written. */
     bool creates;
 };
 
@@ -185,6 +186,10 @@ static void put_done(struct tn_kube_call *call)
         doc = keep_doc(job->store, call, tn_rows_io_name(job->io), NULL);
     if (doc != NULL && job->creates) /* It is there now, and nobody has it: judge it again. */
         tn_rows_io_put(job->io, TN_ROWS_CONFLICT, NULL, NULL);
+    else if (doc != NULL && strcmp(doc->lease.nonce, job->nonce) != 0) /* An older answer. */
+        tn_rows_io_put(job->io, TN_ROWS_UNKNOWN, NULL,
+                       "kubernetes: the answer is not to this write; the network repeats an older "
+                       "one");
     else if (doc != NULL)
         tn_rows_io_put(job->io, TN_ROWS_WRITTEN, doc->lease.version, NULL);
     else if (call->status == TENURE_E_DENIED)
@@ -240,6 +245,7 @@ static void kube_put(struct tn_rows_store *base, struct tn_rows_io *io, const st
         tn_rows_io_put(io, TN_ROWS_FAILED, NULL, "out of memory");
         return;
     }
+    tn_kube_nonce(row, job->nonce);
     job->creates = creates;
     if (creates)
         set_path(&job->call, store, "");
