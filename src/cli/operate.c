@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/time.h"
 #include "runtime/random.h"
 
@@ -25,20 +24,10 @@
 
 /* --- Notes ------------------------------------------------------------------------------------ */
 
-/* Not a secret at all: who may leave a note may also take it back. */
-static void known_secrets(const char *name, struct tn_op *op)
-{
-    uint8_t digest[TN_SHA256_SIZE];
-
-    tn_sha256(name, strlen(name), digest);
-    memcpy(op->session.bytes, digest, sizeof op->session.bytes);
-    memcpy(op->term.bytes, digest + sizeof op->session.bytes, sizeof op->term.bytes);
-}
-
 static int make_secrets(struct tn_cli_note *note, bool lasting)
 {
     if (lasting) {
-        known_secrets(note->name, &note->op);
+        tn_note_secrets(note->name, &note->op.session, &note->op.term);
         return 0;
     }
     int rc = tn_random_secret(&note->op.session);
@@ -82,15 +71,19 @@ static int acquire_note(struct tn_cli_store *store, struct tn_cli_note *note, bo
     return rc < 0 ? rc : tn_cli_ask(store, &note->op, ret_req);
 }
 
-/* Everybody can open the session of a lasting note, with a label of its own. */
-static bool says_so(struct tn_cli_store *store, const struct tn_cli_note *note)
+/* Everybody can open the session of a lasting note, with a label of its own. One that was there
+ * keeps the TTL that it had. */
+static bool says_so(struct tn_cli_store *store, struct tn_cli_note *note)
 {
     struct tn_op op = { .kind = TN_OP_READ, .name = note->op.name, .name_len = note->op.name_len };
     struct tn_store_req req;
 
-    return tn_cli_ask(store, &op, &req) != 0 || req.record.token != note->token ||
-           (req.record.label_len == note->op.label_len &&
-            memcmp(req.record.label, note->op.label, note->op.label_len) == 0);
+    if (tn_cli_ask(store, &op, &req) != 0 || req.record.token != note->token)
+        return true;
+    if (req.record.ttl > 0)
+        note->ttl = req.record.ttl;
+    return req.record.label_len == note->op.label_len &&
+           memcmp(req.record.label, note->op.label, note->op.label_len) == 0;
 }
 
 enum tn_cli_noted tn_cli_note_leave(struct tn_cli_store *store, struct tn_cli_note *note,
@@ -169,7 +162,7 @@ int tn_cli_note_lift(struct tn_cli_store *store, const char *name, bool *ret_was
     if (rc == 0 && req.record.held && !req.record.revoked) {
         *ret_was = true;
         op.token = req.record.token;
-        known_secrets(name, &known);
+        tn_note_secrets(name, &known.session, &known.term);
         rc = tn_cli_ask(store, &known, &req);
         if (rc == 0)
             rc = tn_cli_ask(store, &op, &req);

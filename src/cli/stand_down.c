@@ -51,19 +51,6 @@ static bool is_label(const struct tn_store_record *record, const char *id)
     return record->label_len == strlen(id) && memcmp(record->label, id, record->label_len) == 0;
 }
 
-/* "host-4711", the label of a process without --id, or just the host. */
-static bool is_on_host(const struct tn_store_record *record, const char *host)
-{
-    size_t len = strlen(host);
-    const char *rest = record->label + len;
-
-    if (record->label_len < len || memcmp(record->label, host, len) != 0)
-        return false;
-    if (record->label_len == len)
-        return true;
-    return *rest == '-' && rest[1] != '\0' && rest[1 + strspn(rest + 1, "0123456789")] == '\0';
-}
-
 static int count_held(struct tn_cli_store *store, struct standing *standing)
 {
     struct tn_op op = { .kind = TN_OP_READ, .name = standing->name };
@@ -87,8 +74,10 @@ static int count_held(struct tn_cli_store *store, struct standing *standing)
     for (size_t i = 0; i < count; i++) {
         const struct tn_store_record *record = &leases[i].record;
         standing->held +=
-            record->held && (standing->id != NULL ? is_label(record, standing->id)
-                                                  : is_on_host(record, standing->host));
+            record->held &&
+            (standing->id != NULL
+                 ? is_label(record, standing->id)
+                 : tn_note_is_on_host(record->label, record->label_len, standing->host));
     }
     free(leases);
     return -1;
@@ -191,6 +180,8 @@ static int leave(struct standing *standing, struct tn_cli_store *store)
                            standing->subject, note.text);
     if (standing->name != NULL)
         (void)tn_cli_watch_name(store, standing->name); /* Without it, reads do. */
+    if (!bound)
+        standing->lasts = note.ttl;
     status = wait_until_free(store, standing, &note);
     if (status < 0)
         print_left(standing);

@@ -108,7 +108,7 @@ typedef void tn_shape_fn(struct tn_text *text, struct tn_reply *reply, struct tn
 tn_shape_fn tn_shape_opened, tn_shape_renewed, tn_shape_done, tn_shape_acquired, tn_shape_released,
     tn_shape_lease, tn_shape_leases, tn_shape_highest, tn_shape_token, tn_shape_told,
     tn_shape_lease_list, tn_shape_history, tn_shape_histories, tn_shape_line, tn_shape_sessions,
-    tn_shape_fences, tn_shape_whoami;
+    tn_shape_fences, tn_shape_whoami, tn_shape_held, tn_shape_ended;
 
 /* The whole reply; with @many it is a list of them. */
 void tn_reply_write(struct tn_text *text, struct tn_reply reply, tn_shape_fn *shape, bool many,

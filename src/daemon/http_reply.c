@@ -174,6 +174,24 @@ void tn_shape_token(struct tn_text *text, struct tn_reply *reply, struct tn_resp
     tn_text_add(text, "}");
 }
 
+void tn_shape_held(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
+                   unsigned *status)
+{
+    (void)reply;
+    (void)status;
+    tn_text_add(text, "{\"held\":");
+    put_number(text, value);
+    tn_text_add(text, "}");
+}
+
+void tn_shape_ended(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
+                    unsigned *status)
+{
+    (void)reply;
+    (void)status;
+    tn_text_addf(text, "{\"ended\":%s}", value.integer != 0 ? "true" : "false");
+}
+
 /* Lines "key:value", and headings that are not needed here. */
 void tn_shape_told(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
                    unsigned *status)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 
 static const char *const prefixes[TN_NOTE_SLOTS] = {
@@ -80,6 +81,30 @@ bool tn_note_name_id(const char *id, char buf[TN_NAME_MAX + 1])
 bool tn_note_name_host(const char *host, char buf[TN_NAME_MAX + 1])
 {
     return add_segment(TN_NOTE_OF_HOST, host, buf);
+}
+
+bool tn_note_is_on_host(const char *label, size_t len, const char *host)
+{
+    size_t host_len = strlen(host);
+    const char *rest = label + host_len;
+
+    if (len < host_len || memcmp(label, host, host_len) != 0)
+        return false;
+    if (len == host_len)
+        return true;
+    for (size_t i = 1; i < len - host_len; i++)
+        if (rest[i] < '0' || rest[i] > '9')
+            return false;
+    return *rest == '-' && len > host_len + 1;
+}
+
+void tn_note_secrets(const char *name, struct tn_secret *ret_session, struct tn_secret *ret_term)
+{
+    uint8_t digest[TN_SHA256_SIZE];
+
+    tn_sha256(name, strlen(name), digest);
+    memcpy(ret_session->bytes, digest, sizeof ret_session->bytes);
+    memcpy(ret_term->bytes, digest + sizeof ret_session->bytes, sizeof ret_term->bytes);
 }
 
 bool tn_slot_name(const char *name, uint32_t slot, char buf[TN_NAME_MAX + 1])

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/name.h"
+#include "base/secret.h"
 #include "core/note.h"
 
 /* Whether @name is reserved: not for campaigns of applications, and not shown in lists. */
@@ -17,6 +18,14 @@ bool tn_name_is_reserved(const char *name);
 bool tn_note_name_ask(const char *name, char buf[TN_NAME_MAX + 1]);
 bool tn_note_name_id(const char *id, char buf[TN_NAME_MAX + 1]);
 bool tn_note_name_host(const char *host, char buf[TN_NAME_MAX + 1]);
+
+/* Whether a process with this label runs on @host, as far as one can see: "host-4711", the label of
+ * a process without an id of its own, or just the host. */
+bool tn_note_is_on_host(const char *label, size_t len, const char *host);
+
+/* The secrets of a note that outlives who left it. They follow from its name, so that anybody may
+ * take it back who may leave it. */
+void tn_note_secrets(const char *name, struct tn_secret *ret_session, struct tn_secret *ret_term);
 
 /* The name of the lease that shows that a candidate of priority @level waits for @name: one of
  * core/rank.h. False: it would be longer than names may be. */

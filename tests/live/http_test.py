@@ -271,6 +271,108 @@ def a_hand_over_is_a_note_about_the_present_term():
              f"handover token={answer['token']}")
 
 
+def tenure(daemon, verb, *words):
+    """What `tenure VERB` says of the daemon's store."""
+    told = subprocess.run([BUILD + "/tenure", verb, "-s", "unix:" + daemon.socket, *words],
+                          capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return told.returncode, told.stdout
+
+
+@case
+def a_stand_down_lasts_until_it_is_ended_by_whichever_way():
+    with Daemon(*HTTP) as daemon, daemon.resp() as peer:
+        def note():
+            return daemon.ask("GET", "/v1/leases/~tenure/ask/a")[1]
+
+        peer.ask("SESSION", "OPEN", secret(1), 60000, "LABEL", "holder")
+        token = peer.ask("LEASE", "ACQUIRE", secret(1), secret(11), "a")[1]
+        for bad in ({"for_ms": 999}, {"for_ms": 86400001}, {"to": "x"}, {"token": token}):
+            same(daemon.post("/v1/leases/stand-down", name="a", **bad)[0], 400)
+        same(note()["state"], "free")
+        same(daemon.post("/v1/leases/stand-down", name="a", for_ms=60000), (200, {"held": 1}))
+        same((note()["holder"], note()["ttl_ms"]), ("stand-down", 60000))
+        peer.ask("LEASE", "RELEASE", secret(1), secret(11), "a", token)
+        number = note()["token"]
+        same(daemon.post("/v1/leases/stand-down", name="a"), (200, {"held": 0})) # It is prolonged.
+        same((note()["token"], note()["ttl_ms"]), (number, 60000))
+        same(daemon.post("/v1/leases/stand-down", name="a", for_ms=60000)[0], 200)
+        status, answer = daemon.post("/v1/leases/stand-down", name="a", for_ms=70000)
+        same((status, "lasts 60000 ms" in answer["message"]), (409, True))
+        peer.ask("LEASE", "ACQUIRE", secret(1), secret(12), "a")
+        same(daemon.post("/v1/leases/handover", name="a")[0], 409)
+        same(daemon.post("/v1/leases/resume", name="a"), (200, {"ended": True}))
+        same(daemon.post("/v1/leases/resume", name="a"), (200, {"ended": False}))
+        same(note()["state"], "free")
+        daemon.post("/v1/leases/handover", name="a")
+        same(daemon.post("/v1/leases/stand-down", name="a")[0], 409)
+        same(daemon.post("/v1/leases/resume", name="a"), (200, {"ended": True}))
+        peer.ask("LEASE", "RELEASE", secret(1), secret(12), "a", peer.ask("LEASE", "GET", "a")[5])
+        # The command ends what HTTP has left, and the other way round, again and again.
+        for _ in range(2):
+            same(daemon.post("/v1/leases/stand-down", name="a"), (200, {"held": 0}))
+            same(tenure(daemon, "stand-down", "a")[0], 0)
+            same(tenure(daemon, "resume", "a"), (0, "a: may lead again\n"))
+            same(tenure(daemon, "stand-down", "a")[0], 0)
+            same(daemon.post("/v1/leases/resume", name="a"), (200, {"ended": True}))
+            same(tenure(daemon, "resume", "a"), (0, "a: did not stand down\n"))
+
+
+@case
+def a_drain_counts_what_the_node_still_holds():
+    with Daemon(*HTTP) as daemon, daemon.resp() as peer:
+        for number, label in enumerate(["web1-4711", "web1", "web1-x", "web10-1", "web2"], 1):
+            peer.ask("SESSION", "OPEN", secret(number), 60000, "LABEL", label)
+            peer.ask("LEASE", "ACQUIRE", secret(number), secret(11), f"job/{number}")
+        peer.ask("LEASE", "ACQUIRE", secret(1), secret(12), "~tenure/priority/3/a") # Not work.
+        for bad in ({}, {"id": "a", "host": "b"}, {"id": ""}, {"id": "x" * 256}, {"node": "a"},
+                    {"id": "a", "for_ms": 5}, {"id": "a\0b"}):
+            same(daemon.post("/v1/nodes/drain", **bad)[0], 400)
+        same(daemon.post("/v1/nodes/drain", host="web1", for_ms=60000), (200, {"held": 2}))
+        note = daemon.ask("GET", "/v1/leases/~tenure/drain/host/web1")[1]
+        same((note["holder"], note["ttl_ms"]), ("drain", 60000))
+        peer.ask("SESSION", "CLOSE", secret(1))
+        same(daemon.post("/v1/nodes/drain", host="web1"), (200, {"held": 1}))
+        same(daemon.post("/v1/nodes/drain", id="web1-x"), (200, {"held": 1}))
+        same(daemon.post("/v1/nodes/drain", id="web"), (200, {"held": 0}))
+        same(tenure(daemon, "undrain", "--host", "web1"), (0, "'web1': may lead again\n"))
+        same(daemon.post("/v1/nodes/undrain", host="web1"), (200, {"ended": False}))
+        same(daemon.post("/v1/nodes/undrain", id="web1-x"), (200, {"ended": True}))
+        same(tenure(daemon, "undrain", "--id", "web"), (0, "'web': may lead again\n"))
+        same(tenure(daemon, "drain", "--host", "web3", "--for", "1h")[0], 0)
+        # It says how long it really lasts.
+        same(tenure(daemon, "drain", "--host", "web3", "--for", "2h"),
+             (0, "'web3': drained for 1h; 0 given back\n"))
+        same(daemon.post("/v1/nodes/undrain", host="web3"), (200, {"ended": True}))
+
+
+@case
+def a_process_that_is_drained_over_http_gives_back_and_stays_out():
+    with Daemon(*HTTP) as daemon:
+        words = [BUILD + "/tenure", "elect", "-s", "unix:" + daemon.socket, "--ttl", "6s", "job"]
+        first = subprocess.Popen([*words, "--id", "web1-1"], stdout=subprocess.DEVNULL)
+        second = None
+        try:
+            def holder():
+                return daemon.ask("GET", "/v1/leases/job")[1].get("holder")
+
+            def drained():
+                return daemon.post("/v1/nodes/drain", id="web1-1")[1]["held"] == 0
+
+            until(lambda: holder() == "web1-1", "the first leads")
+            second = subprocess.Popen([*words, "--id", "web2-1"], stdout=subprocess.DEVNULL)
+            until(drained, "nothing is held there")
+            until(lambda: holder() == "web2-1", "the other leads")
+            same(daemon.post("/v1/leases/stand-down", name="job")[0], 200)
+            until(lambda: holder() in (None, ""), "nobody leads")
+            same(daemon.post("/v1/nodes/undrain", id="web1-1")[0], 200)
+            same(daemon.post("/v1/leases/resume", name="job")[0], 200)
+            until(lambda: holder() in ("web1-1", "web2-1"), "one leads")
+        finally:
+            for process in filter(None, (first, second)):
+                process.terminate()
+                process.wait(PATIENCE)
+
+
 def ask_page(daemon, headers):
     """The status of the console's page, which a build without it has not."""
     connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)

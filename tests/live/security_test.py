@@ -410,6 +410,49 @@ def who_knows_the_secret_of_a_session_needs_the_right_to_what_it_holds_to_end_it
 
 
 @case
+def an_operators_wish_needs_admin_and_that_of_a_node_admin_on_everything():
+    daemon = Daemon(tcp=True)
+    rules = Rules(daemon, "ann", "bob", "root")
+    rules.write("allow ann admin a/*\nallow bob acquire *\nallow root admin *\n")
+    with daemon, rules.peer("ann") as ann, rules.peer("bob") as bob, rules.peer("root") as root:
+        for command in ("STAND-DOWN", "RESUME"):
+            same(bob.refused(command, "a/job"), "DENIED")
+            same(ann.refused(command, "b/job"), "DENIED")
+        for command in ("DRAIN", "UNDRAIN"):
+            same(bob.refused(command, "HOST", "web1"), "DENIED")
+            same(ann.refused(command, "ID", "web1-1"), "DENIED")
+        for name in ("~tenure/ask/a/job", "~tenure/ask/b/job", "~tenure/drain/host/web1"):
+            same(root.ask("LEASE", "GET", name)[3], "free")
+        same(ann.ask("STAND-DOWN", "a/job"), 0)
+        same(root.ask("DRAIN", "HOST", "web1"), 0)
+        same(bob.refused("RESUME", "a/job"), "DENIED")
+        same(ann.refused("UNDRAIN", "HOST", "web1"), "DENIED")
+        same(root.ask("LEASE", "GET", "~tenure/drain/host/web1")[3], "held")
+        same(ann.ask("RESUME", "a/job"), 1)
+        same(root.ask("UNDRAIN", "HOST", "web1"), 1)
+
+
+@case
+def a_stand_down_does_not_end_the_leases_of_a_session_that_has_others():
+    digest = hashlib.sha256(b"~tenure/ask/job").hexdigest()
+    with Daemon() as daemon, daemon.resp() as peer:
+        # Whoever opens the known session under another label keeps nobody out.
+        peer.ask("SESSION", "OPEN", digest[:32], 60000, "LABEL", "x")
+        same(peer.refused("STAND-DOWN", "job"), "DENIED")
+        same(peer.ask("STAND-DOWN", "job"), 0)
+        same(peer.ask("RESUME", "job"), 1)
+        # A note in a session that has more is taken away alone.
+        peer.ask("SESSION", "OPEN", secret(1), 60000, "LABEL", "stand-down")
+        for name in ("other", "~tenure/ask/job"):
+            same(peer.ask("LEASE", "ACQUIRE", secret(1), secret(9), name)[0], "granted")
+        same(peer.refused("STAND-DOWN", "job"), "BUSY")
+        same(peer.ask("RESUME", "job"), 1)
+        same(peer.ask("LEASE", "GET", "other")[3], "held")
+        same(peer.ask("LEASE", "GET", "~tenure/ask/job")[3], "revoked")
+        same(peer.ask("RESUME", "job"), 0)
+
+
+@case
 def a_note_whose_session_somebody_else_has_opened_is_not_taken_for_left():
     digest = hashlib.sha256(b"~tenure/ask/job").hexdigest()
     with Daemon() as daemon, daemon.resp() as peer:
