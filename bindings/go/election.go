@@ -97,6 +97,15 @@ func (e *election) token() uint64 {
 	return token
 }
 
+func (e *election) slot() uint32 {
+	if !e.enter() {
+		return 0
+	}
+	slot := electionSlot(e.address.Load())
+	e.exit()
+	return slot
+}
+
 func (e *election) remaining() time.Duration {
 	if !e.enter() {
 		return 0
@@ -127,7 +136,7 @@ func (e *election) receive(address uintptr, what event) {
 	}
 	e.mu.Unlock()
 	if term != nil && what.kind == eventStop {
-		term.stop(&LostError{Reason: ReasonReleased}, false)
+		term.stop(&LostError{Reason: stopReason(what.reason), Detail: what.detail}, false)
 	}
 	if term != nil && what.kind == eventLost {
 		term.end(what)
@@ -139,6 +148,14 @@ func (e *election) receive(address uintptr, what event) {
 	case e.changed <- struct{}{}:
 	default:
 	}
+}
+
+// stopReason is why the context is cancelled while the term is still valid.
+func stopReason(asked Reason) Reason {
+	if asked == ReasonNone {
+		return ReasonReleased
+	}
+	return asked
 }
 
 // tellLeader leaves the latest leader in the channel. Only the callback thread sends.

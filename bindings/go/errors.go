@@ -99,6 +99,7 @@ const (
 	ReasonStalled        Reason = "stalled"         // No CheckIn, or no Close, in time.
 	ReasonTokenRegressed Reason = "token-regressed" // The store went back in time.
 	ReasonClosed         Reason = "closed"          // The session was closed.
+	ReasonAsked          Reason = "asked"           // An operator or a higher priority asks for it.
 )
 
 // LostError says why a term is over. It matches ErrLost, and ErrExpired or ErrClosed by its reason.

@@ -8,6 +8,7 @@ import "C"
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -29,6 +30,7 @@ type event struct {
 	token  uint64
 	leader string
 	detail string
+	proven time.Duration // LOST: an instant of CLOCK_BOOTTIME.
 }
 
 // elections maps the argument of the C callback to its election, so that C holds no Go pointer. A
@@ -50,6 +52,7 @@ func tenureGoEvent(address *C.struct_tenure_election, record *C.struct_tenure_ev
 		token:  uint64(record.token),
 		leader: C.GoString(record.leader),
 		detail: C.GoString(record.detail),
+		proven: time.Duration(record.proven),
 	}
 	if record.reason != C.TENURE_REASON_NONE {
 		e.reason = Reason(C.GoString(C.tenure_reason_text(record.reason)))

@@ -15,10 +15,12 @@ void tenureGoEvent(struct tenure_election *, struct tenure_event *, void *);
 // Handles are passed as numbers: they are addresses of C, which Go's collector must not follow.
 
 static int go_open(const char *url, const char *id, tenure_ns ttl, tenure_ns grace,
-                   uint32_t rho_ppm, uintptr_t *ret_tenure, struct tenure_error *reterr)
+                   uint32_t rho_ppm, tenure_ns hold_off, uintptr_t *ret_tenure,
+                   struct tenure_error *reterr)
 {
     struct tenure_options options = { .size = sizeof options, .id = id, .ttl = ttl,
-                                      .grace = grace, .rho_ppm = rho_ppm };
+                                      .grace = grace, .rho_ppm = rho_ppm,
+                                      .hold_off = hold_off };
     struct tenure *tenure = NULL;
     int rc = tenure_open(url, &options, &tenure, reterr);
 
@@ -27,13 +29,14 @@ static int go_open(const char *url, const char *id, tenure_ns ttl, tenure_ns gra
 }
 
 static int go_campaign(uintptr_t tenure, const char *name, uintptr_t key, char **fences,
-                       tenure_ns stall_after, tenure_ns grace, uintptr_t *ret_election,
-                       struct tenure_error *reterr)
+                       tenure_ns stall_after, tenure_ns grace, uint32_t slots, uint32_t priority,
+                       bool yields, uintptr_t *ret_election, struct tenure_error *reterr)
 {
     struct tenure_campaign campaign = {
         .size = sizeof campaign, .callback = (tenure_callback *)tenureGoEvent,
         .arg = (void *)key, .stall_after = stall_after, .grace = grace,
-        .fences = (const char *const *)fences,
+        .fences = (const char *const *)fences, .slots = slots, .priority = priority,
+        .flags = yields ? TENURE_YIELD : 0,
     };
     struct tenure_election *election = NULL;
     int rc = tenure_campaign_start((struct tenure *)tenure, name, &campaign, &election, reterr);
@@ -56,6 +59,11 @@ static int go_observe(uintptr_t tenure, const char *name, uintptr_t key, uintptr
 static uint64_t go_token(uintptr_t election)
 {
     return tenure_token((struct tenure_election *)election);
+}
+
+static uint32_t go_slot(uintptr_t election)
+{
+    return tenure_slot((struct tenure_election *)election);
 }
 
 // Nanoseconds until the term ends unless it is renewed; 0: it is over.
@@ -171,7 +179,7 @@ func openSession(url string, options *Options) (uintptr, error) {
 	var handle C.uintptr_t
 	var failure C.struct_tenure_error
 	code := int(C.go_open(cURL, id, nsOf(options.TTL), nsOf(options.Grace),
-		C.uint32_t(options.RhoPPM), &handle, &failure))
+		C.uint32_t(options.RhoPPM), nsOf(options.HoldOff), &handle, &failure))
 	if code < 0 {
 		text := C.GoString(&failure.text[0])
 		if text == "" {
@@ -224,7 +232,8 @@ func beginCampaign(
 	var election C.uintptr_t
 	var failure C.struct_tenure_error
 	code := C.go_campaign(C.uintptr_t(handle), cName, C.uintptr_t(key), array,
-		nsOf(options.StallAfter), nsOf(options.Grace), &election, &failure)
+		nsOf(options.StallAfter), nsOf(options.Grace), C.uint32_t(options.Slots),
+		C.uint32_t(options.Priority), C.bool(options.Yield), &election, &failure)
 	return uintptr(election), startError(int(code), &failure)
 }
 
@@ -250,6 +259,8 @@ func startError(code int, failure *C.struct_tenure_error) error {
 }
 
 func electionToken(election uintptr) uint64 { return uint64(C.go_token(C.uintptr_t(election))) }
+
+func electionSlot(election uintptr) uint32 { return uint32(C.go_slot(C.uintptr_t(election))) }
 
 func electionRemaining(election uintptr) time.Duration {
 	return time.Duration(C.go_remaining(C.uintptr_t(election)))

@@ -13,6 +13,9 @@ type Options struct {
 	TTL    time.Duration // How long a lease outlives its last renewal, 1 s to 24 h; 0: 15 s.
 	Grace  time.Duration // How long work takes to stop; 0: TTL/5, at most 5 s.
 	RhoPPM uint32        // How wrong the rate of a clock may be, in millionths; 0: 100000.
+	// HoldOff is for receivers without a fence: for so long behind the deadline of a term that was
+	// lost, nobody leads. A term that is given back passes on at once.
+	HoldOff time.Duration
 }
 
 func (o *Options) ttl() time.Duration {
@@ -43,6 +46,14 @@ type CampaignOptions struct {
 	Grace time.Duration
 	// StallAfter ends the term if Term.CheckIn is not called for so long; 0: it need not be.
 	StallAfter time.Duration
+	// Slots makes it a semaphore: up to so many candidates lead at the same time, each with a token
+	// of its own; 0 and 1: one. At most 64, the same number in all candidates, and without Fences.
+	Slots uint32
+	// Priority is 1 to 9: among candidates that have one and wait, the higher leads first. 0: the
+	// campaign takes no part. Only in stores that keep a line of those who wait, and without Slots.
+	Priority uint32
+	// Yield cancels the term's context when a candidate with a higher Priority waits.
+	Yield bool
 }
 
 // Leader is who leads a name.

@@ -20,6 +20,7 @@ type Term struct {
 	mu        sync.Mutex
 	lost      *LostError // Why; nil while the term is valid.
 	certain   bool       // The reason is the library's, or ours.
+	proven    time.Duration
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -95,6 +96,25 @@ func (t *Term) Reason() Reason {
 		return ReasonNone
 	}
 	return t.lost.Reason
+}
+
+// Slot returns the number of the slot that the term has, from 1 on; 0: CampaignOptions.Slots made no
+// semaphore, or the term is over.
+func (t *Term) Slot() uint32 {
+	if t.Token() == 0 {
+		return 0
+	}
+	return t.election.slot()
+}
+
+// Proven returns the instant of CLOCK_BOOTTIME, as a span since the machine's start, up to which a
+// term that is over is proven: when the last renewal that the store confirmed was sent. Look at the
+// work since then, or undo it. It may lie before the term's begin. 0 until the library has reported
+// the end, at most moments after the context is cancelled; Close waits for that.
+func (t *Term) Proven() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.proven
 }
 
 // CheckIn says that the work is alive; see CampaignOptions.StallAfter.
@@ -205,6 +225,7 @@ func (t *Term) guess(lost *LostError) {
 // end takes the library's report that the term is over.
 func (t *Term) end(what event) {
 	t.mu.Lock()
+	t.proven = what.proven
 	if !t.certain {
 		t.setLost(&LostError{Reason: what.reason, Detail: what.detail}, true)
 	}

@@ -74,6 +74,7 @@ def open(
     grace: Optional[Seconds] = None,
     id: Optional[str] = None,
     rho_ppm: int = 0,
+    hold_off: Optional[Seconds] = None,
 ) -> Session:
     """Open the store at `url` and a session in it; use it with `with` or close() it.
 
@@ -83,11 +84,13 @@ def open(
     grace: how many seconds the work takes to stop; a fifth of the TTL by default.
     id: a label that tells people who leads; host-pid by default.
     rho_ppm: how wrong the rate of a clock may be, in millionths; 100000 by default.
+    hold_off: for receivers without a fence: for so many seconds behind the deadline of a term that
+        was lost, nobody leads. A term that is given back passes on at once.
 
     A store that does not answer is no error: the session begins when it does. Raises Invalid,
     Denied, Damaged, Unsupported, Unavailable.
     """
-    return Session(url, ttl=ttl, grace=grace, id=id, rho_ppm=rho_ppm)
+    return Session(url, ttl=ttl, grace=grace, id=id, rho_ppm=rho_ppm, hold_off=hold_off)
 
 
 def library_version() -> str:

@@ -25,6 +25,7 @@ OWN_LOOP = 1
 NOT_READY = 2
 TELL_RENEWED = 4
 TELL_HEALTH = 8
+YIELD = 32
 
 CLOSED = -12
 
@@ -85,6 +86,7 @@ _BYTES = ctypes.c_char_p
 _FAST = {
     "tenure_token": (ctypes.c_uint64, [Handle]),
     "tenure_deadline": (Ns, [Handle]),
+    "tenure_slot": (ctypes.c_uint32, [Handle]),
     "tenure_strerror": (_BYTES, [ctypes.c_int]),
     "tenure_reason_text": (_BYTES, [ctypes.c_int]),
     "tenure_version": (_BYTES, []),

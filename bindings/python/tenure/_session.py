@@ -77,6 +77,12 @@ def ns_of(value: Optional[Seconds], what: str) -> int:
     return round(seconds * 1_000_000_000)
 
 
+def number_of(value: int, what: str) -> int:
+    if not 0 <= value < 2**32:  # C would take the rest of it.
+        raise Invalid(f"{what}: {value!r} is out of range")
+    return int(value)
+
+
 class EventKind(enum.IntEnum):
     """What happened to an election; the numbers are those of enum tenure_event_kind."""
 
@@ -95,21 +101,31 @@ class EventKind(enum.IntEnum):
 class Event:
     """One event: kind, token, and what belongs to the kind.
 
-    reason: of LOST and REFUSED, one word such as "expired"; otherwise "none".
+    reason: of LOST, REFUSED and STOP, one word such as "expired" or "asked"; otherwise "none".
     leader: of LEADER, the label of the process that leads; otherwise "".
-    detail: of LOST and REFUSED, what the store or the fence said last, for people.
+    detail: of LOST and REFUSED, what the store or the fence said last, for people; of STOP what was
+    asked for: "handover", "stand-down", "drain" or "yield".
+    proven: of LOST, the instant up to which the term is proven, in seconds as
+    time.clock_gettime(time.CLOCK_BOOTTIME) has it; otherwise None.
     """
 
-    __slots__ = ("kind", "reason", "token", "leader", "detail")
+    __slots__ = ("kind", "reason", "token", "leader", "detail", "proven")
 
     def __init__(
-        self, kind: EventKind, reason: str, token: int, leader: str, detail: str
+        self,
+        kind: EventKind,
+        reason: str,
+        token: int,
+        leader: str,
+        detail: str,
+        proven: Optional[float] = None,
     ) -> None:
         self.kind = kind
         self.reason = reason
         self.token = token
         self.leader = leader
         self.detail = detail
+        self.proven = proven
 
     def __repr__(self) -> str:
         return f"<tenure.Event {self.kind.name.lower()} token={self.token} reason={self.reason}>"
@@ -172,6 +188,12 @@ class Election:
             deadline = int(self.session._library.fast.tenure_deadline(self._pointer))
         left = deadline - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         return max(0.0, left / 1e9)
+
+    @property
+    def slot(self) -> int:
+        """Of a semaphore (`slots`): the number of the slot that the term has, from 1; otherwise 0."""
+        with self._lock:
+            return int(self.session._library.fast.tenure_slot(self._pointer))
 
     # --- What the holder says --------------------------------------------------------------------
 
@@ -247,6 +269,7 @@ class Election:
             record.token,
             (record.leader or b"").decode(errors="replace"),
             (record.detail or b"").decode(errors="replace"),
+            record.proven / 1e9 if kind == EventKind.LOST else None,
         )
         self._handler(self, event)
         # Not reached when the handler raised: then nobody knows whether the work has stopped.
@@ -270,6 +293,7 @@ class Session:
         grace: Optional[Seconds] = None,
         id: Optional[str] = None,
         rho_ppm: int = 0,
+        hold_off: Optional[Seconds] = None,
     ) -> None:
         self._closed = True  # Until it is open.
         self._library = _native.load()
@@ -279,8 +303,9 @@ class Session:
             None if id is None else bytes_of(id, "id"),
             ns_of(ttl, "ttl"),
             ns_of(grace, "grace"),
-            rho_ppm,
+            number_of(rho_ppm, "rho_ppm"),
             _native.OWN_LOOP,
+            ns_of(hold_off, "hold_off"),
         )
         handle, error = _native.Handle(), _native.Error()
         code = self._library.slow.tenure_open(
@@ -315,16 +340,24 @@ class Session:
         wait: Optional[Seconds] = None,
         grace: Optional[Seconds] = None,
         stall_after: Optional[Seconds] = None,
+        slots: int = 0,
+        priority: int = 0,
+        yields: bool = False,
     ) -> "Lead":
         """`with t.lead("report") as term: while term: ...`
 
         Entering the block waits until this process leads, at most `wait` seconds, and then raises
         NotAcquired. `fences` (URL#RESOURCE, or Fence) are raised before the block begins. Leaving
         the block says that the work has stopped, and gives the lease back.
+
+        slots: up to so many candidates lead at once, each with a token of its own; without fences.
+        priority: 1 to 9; of those who wait, the higher leads first. yields: the term is asked to
+        stop (term.stopping) when a candidate with a higher priority waits.
         """
         from ._term import Lead
 
-        return Lead(self, name, fences=fences, wait=wait, grace=grace, stall_after=stall_after)
+        flags = _native.YIELD if yields else 0
+        return Lead(self, name, fences, wait, grace, stall_after, flags, slots, priority)
 
     def alead(
         self,
@@ -334,11 +367,15 @@ class Session:
         wait: Optional[Seconds] = None,
         grace: Optional[Seconds] = None,
         stall_after: Optional[Seconds] = None,
+        slots: int = 0,
+        priority: int = 0,
+        yields: bool = False,
     ) -> "AsyncLead":
         """`async with t.alead("report") as term: while term: ...`, as lead() in asyncio."""
         from ._term import AsyncLead
 
-        return AsyncLead(self, name, fences=fences, wait=wait, grace=grace, stall_after=stall_after)
+        flags = _native.YIELD if yields else 0
+        return AsyncLead(self, name, fences, wait, grace, stall_after, flags, slots, priority)
 
     @overload
     def only_leader(
@@ -347,6 +384,8 @@ class Session:
         *,
         fences: Iterable[Union[str, Fence]] = (),
         grace: Optional[Seconds] = None,
+        priority: int = 0,
+        yields: bool = False,
     ) -> "OnlyLeader[None]": ...
 
     @overload
@@ -357,6 +396,8 @@ class Session:
         fences: Iterable[Union[str, Fence]] = (),
         default: Default,
         grace: Optional[Seconds] = None,
+        priority: int = 0,
+        yields: bool = False,
     ) -> "OnlyLeader[Default]": ...
 
     def only_leader(
@@ -366,6 +407,8 @@ class Session:
         fences: Iterable[Union[str, Fence]] = (),
         default: Any = None,
         grace: Optional[Seconds] = None,
+        priority: int = 0,
+        yields: bool = False,
     ) -> "OnlyLeader[Any]":
         """A decorator: the function runs only in the process that leads `name`.
 
@@ -377,7 +420,8 @@ class Session:
         """
         from ._term import OnlyLeader
 
-        return OnlyLeader(self, name, fences=fences, default=default, grace=grace)
+        flags = _native.YIELD if yields else 0
+        return OnlyLeader(self, name, fences, default, grace, flags, priority)
 
     def campaign(
         self,
@@ -391,6 +435,9 @@ class Session:
         not_ready: bool = False,
         tell_renewed: bool = False,
         tell_health: bool = False,
+        slots: int = 0,
+        priority: int = 0,
+        yields: bool = False,
     ) -> Election:
         """Campaign for `name`, term after term, and hear what happens.
 
@@ -404,6 +451,7 @@ class Session:
             (_native.NOT_READY if not_ready else 0)
             | (_native.TELL_RENEWED if tell_renewed else 0)
             | (_native.TELL_HEALTH if tell_health else 0)
+            | (_native.YIELD if yields else 0)
         )
         return self._campaign(
             name,
@@ -413,6 +461,8 @@ class Session:
             stall_after,
             flags,
             drained_on_return or callback is None,
+            slots,
+            priority,
         )
 
     def observe(self, name: str, callback: Handler) -> Election:
@@ -437,6 +487,8 @@ class Session:
         stall_after: Optional[Seconds],
         flags: int = 0,
         drained_on_return: bool = False,
+        slots: int = 0,
+        priority: int = 0,
     ) -> Election:
         if isinstance(fences, (str, Fence)):
             raise Invalid("fences: a list of fences is needed, such as [fence]")
@@ -452,6 +504,8 @@ class Session:
             ns_of(grace, "grace"),
             flags,
             array if urls else None,
+            number_of(slots, "slots"),
+            number_of(priority, "priority"),
         )
         pointer, encoded = _native.Handle(), bytes_of(name, "name")
         for url in urls:

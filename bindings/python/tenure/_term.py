@@ -49,6 +49,7 @@ class Term:
         self._stopping = False
         self._reason: Optional[str] = None
         self._detail = ""
+        self._proven: Optional[float] = None
         self._over = threading.Event()
 
     @property
@@ -103,6 +104,21 @@ class Term:
         """What the store said last when the term was lost, for people."""
         return self._detail
 
+    @property
+    def proven(self) -> Optional[float]:
+        """None while the term is valid; then the instant up to which it is proven, in seconds as
+        time.clock_gettime(time.CLOCK_BOOTTIME) has it. Look at the work since then, or undo it.
+
+        It is when the last renewal that the store confirmed was sent, and may lie before the term's
+        begin. None as well where the reason is "closed" or "unknown".
+        """
+        return self._proven if self.reason is not None else None
+
+    @property
+    def slot(self) -> int:
+        """Of a semaphore (`slots`): the number of this term's slot, from 1; otherwise 0."""
+        return self._election.slot if self.token else 0
+
     def resign(self) -> None:
         """Step down from any thread or signal handler: bool(term) is False from here on.
 
@@ -118,8 +134,8 @@ class Term:
     def __repr__(self) -> str:
         return f"<tenure.Term {self.name} token={self.token}>"
 
-    def _end(self, reason: str, detail: str) -> None:
-        self._reason, self._detail = reason, detail
+    def _end(self, reason: str, detail: str, proven: Optional[float] = None) -> None:
+        self._reason, self._detail, self._proven = reason, detail, proven
         self._over.set()
 
     def _close(self) -> None:
@@ -163,7 +179,7 @@ class _Watch:
         elif event.kind == EventKind.STOP and term is not None:
             term._stopping = True
         elif event.kind == EventKind.LOST and term is not None:
-            term._end(event.reason, event.detail)
+            term._end(event.reason, event.detail, event.proven)
         elif event.kind == EventKind.REFUSED:
             refusal, self.refusal = self.refusal, event.detail or event.reason
             if refusal != self.refusal:  # Once, however often it is tried again.
@@ -195,11 +211,13 @@ class _Request:
         self,
         session: Session,
         name: str,
-        *,
         fences: Iterable[Union[str, Fence]],
         wait: Optional[Seconds],
         grace: Optional[Seconds],
         stall_after: Optional[Seconds],
+        flags: int,
+        slots: int,
+        priority: int,
     ) -> None:
         self._session = session
         self._name = name
@@ -207,13 +225,21 @@ class _Request:
         self._wait = None if wait is None else seconds_of(wait)
         self._grace = grace
         self._stall_after = stall_after
+        self._flags, self._slots, self._priority = flags, slots, priority
         self._election: Optional[Election] = None
 
     def _campaign(self, watch: _Watch) -> None:
         if self._election is not None:
             raise RuntimeError("a block is entered once; call lead() or alead() again")
         self._election = self._session._campaign(
-            self._name, watch, self._fences, self._grace, self._stall_after
+            self._name,
+            watch,
+            self._fences,
+            self._grace,
+            self._stall_after,
+            self._flags,
+            slots=self._slots,
+            priority=self._priority,
         )
 
 
@@ -333,10 +359,11 @@ class OnlyLeader(Generic[Default]):
         self,
         session: Session,
         name: str,
-        *,
         fences: Iterable[Union[str, Fence]],
         default: Default,
         grace: Optional[Seconds],
+        flags: int,
+        priority: int,
     ) -> None:
         self._default = default
         self._session = session
@@ -345,7 +372,9 @@ class OnlyLeader(Generic[Default]):
         self._draining = False
         self._watch = _Watch(lambda: None, Term)
         session._use_thread()
-        self._election = session._campaign(name, self._hear, fences, grace, None)
+        self._election = session._campaign(
+            name, self._hear, fences, grace, None, flags, priority=priority
+        )
 
     def __bool__(self) -> bool:
         term = self._watch.term

@@ -21,6 +21,10 @@ def lead(shop: sqlite3.Connection) -> None:
         assert_type(term.reason, Optional[str])
         assert_type(term.remaining, float)
         assert_type(t.health(), Optional[tenure.TenureError])
+        assert_type(term.proven, Optional[float])
+        with t.lead("pool", slots=3) as one, t.lead("job", priority=8, yields=True):
+            assert_type(one.slot, int)
+        t.lead("orders", priority="8")  # type: ignore[arg-type]
         t.lead("orders", wait="30")  # type: ignore[arg-type]
         report.append("one line\n", "7")  # type: ignore[arg-type]
 
@@ -52,6 +56,7 @@ def hear(election: tenure.Election, event: tenure.Event) -> None:
     if event.kind == tenure.EventKind.LOST:
         election.drained()
     assert_type(event.token, int)
+    assert_type(event.proven, Optional[float])
 
 
 async def lead_async(t: tenure.Session) -> None:
