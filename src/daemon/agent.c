@@ -23,8 +23,12 @@
 #include "daemon/server.h"
 #include "lib/agent.h"
 
-/* A name that nobody watches or wants any more is observed for so long. */
+/* A name that nobody watches or wants any more is observed for so long; with many, not so long. */
 #define KEEP_LOOKING TN_SEC(60)
+#define KEEP_FEWER TN_SEC(5)
+/* So many names are observed, and no more than --max-leases: whoever may read would have this agent
+ * watch any number of them upstream. */
+#define LOOKS_MAX 10000
 
 /* A name, as long as somebody here has to do with it. */
 struct name {
@@ -54,7 +58,7 @@ struct tn_agent {
     tenure_ns allowed; /* The latest deadline that a local session may have, by its answers. */
     struct tn_map_node *names[TN_BUCKETS];
     struct name *all;
-    uint32_t name_count;
+    uint32_t name_count, looks; /* All; observed only. */
     bool left_open;
     uint64_t campaigns, won, recalled, unpromised, resumed;
 };
@@ -102,9 +106,16 @@ static struct name *get(struct tn_agent *agent, const char *text, uint32_t len)
     return name;
 }
 
+static void look_away(struct name *name)
+{
+    name->agent->looks -= name->observer != NULL;
+    tenure_leave(name->observer);
+    name->observer = NULL;
+}
+
 static void drop(struct name *name)
 {
-    tenure_leave(name->observer);
+    look_away(name);
     tenure_leave(name->past);
     tn_map_remove(name->agent->names, &name->node);
     *name->prev = name->next;
@@ -154,14 +165,17 @@ static void note_record(struct name *name, const struct tenure_election *electio
 static void told(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
     struct name *name = arg;
+    bool counts = election == name->campaign; /* What is given back says nothing of this one. */
 
     switch (event->kind) {
     case TENURE_WON:
-        hear(name, TN_AGENT_EV_WON, event->token);
+        if (counts)
+            hear(name, TN_AGENT_EV_WON, event->token);
         break;
     case TENURE_STOP:
     case TENURE_LOST:
-        hear(name, TN_AGENT_EV_LOST, event->token);
+        if (counts)
+            hear(name, TN_AGENT_EV_LOST, event->token);
         break;
     case TENURE_LEADER:
     case TENURE_VACANT:
@@ -210,8 +224,7 @@ static void campaign(struct name *name)
     struct tenure_campaign how = how_to(name);
     struct tenure_error error;
 
-    tenure_leave(name->observer);
-    name->observer = NULL;
+    look_away(name);
     name->known = false;
     name->agent->campaigns++;
     name->campaign = name->past;
@@ -365,7 +378,27 @@ static bool observe(struct name *name)
 {
     if (name->campaign != NULL || name->observer != NULL)
         return true;
-    return tenure_observe(name->agent->tenure, name->text, told, name, &name->observer) == 0;
+    bool made = tenure_observe(name->agent->tenure, name->text, told, name, &name->observer) == 0;
+    name->agent->looks += made;
+    return made;
+}
+
+static uint32_t looks_max(const struct tn_server *server)
+{
+    uint32_t leases = server->config.limits.leases;
+
+    return leases < LOOKS_MAX ? leases : LOOKS_MAX;
+}
+
+bool tn_agent_may_look(struct tn_call *call, const char *text, uint32_t len)
+{
+    struct tn_agent *agent = call->server->agent;
+
+    if (agent == NULL || agent->looks < looks_max(call->server) || find(agent, text, len) != NULL ||
+        is_note(text, len))
+        return true;
+    tn_reply_error(call, "FULL the agent observes as many names upstream as it may; ask again");
+    return false;
 }
 
 bool tn_agent_record(struct tn_server *server, const char *text, uint32_t len,
@@ -396,6 +429,7 @@ bool tn_agent_watch(struct tn_server *server, const char *text, uint32_t len)
 void tn_agent_sweep(struct tn_server *server)
 {
     struct tn_agent *agent = server->agent;
+    tenure_ns keep = agent->looks > looks_max(server) / 2 ? KEEP_FEWER : KEEP_LOOKING;
     struct name *next;
 
     for (struct name *name = agent->all; name != NULL; name = next) {
@@ -403,7 +437,7 @@ void tn_agent_sweep(struct tn_server *server)
         if (name->core.stage != TN_AGENT_IDLE)
             continue;
         hear(name, TN_AGENT_EV_LOOK, 0);
-        if (name->core.stage == TN_AGENT_IDLE && server->now - name->asked_at > KEEP_LOOKING &&
+        if (name->core.stage == TN_AGENT_IDLE && server->now - name->asked_at > keep &&
             !tn_watch_has(server, name->text, name->len))
             drop(name);
     }
@@ -522,8 +556,8 @@ static bool resume(struct tn_agent *agent, uint32_t index, const char *text, uin
     return true;
 }
 
-/* Local sessions go on, and what they hold where upstream's term does. The rest is recalled, above a
- * new session, too: each holder hears of it before its next renewal counts. */
+/* Local sessions go on, and what they hold where upstream's term does. The rest is recalled, also
+ * above a new session: each holder hears of it before its next renewal counts. */
 static int resume_all(struct tn_server *server)
 {
     struct tn_agent *agent = server->agent;

@@ -33,6 +33,9 @@ bool tn_agent_promise(struct tn_call *call, tenure_ns proven, tenure_ns *ttl);
  * False: not known yet; then tn_wait_looked comes, unless upstream does not answer. */
 bool tn_agent_record(struct tn_server *server, const char *name, uint32_t len,
                      struct tn_lease_view *ret_view);
+/* Whether one more name may be observed upstream; it is answered otherwise. Before the two that
+ * observe on behalf of those who only look. */
+bool tn_agent_may_look(struct tn_call *call, const char *name, uint32_t len);
 /* The name's changes upstream are for the watchers of the name, too. False: no memory. */
 bool tn_agent_watch(struct tn_server *server, const char *name, uint32_t len);
 /* Drop what nobody has asked for in a while. */

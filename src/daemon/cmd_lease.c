@@ -285,6 +285,8 @@ static void do_get(struct tn_call *call)
     tn_server_step(call->server, &op, &result);
     if (result.lease != 0)
         tn_table_lease(call->server->state.table, result.lease, &view);
+    if (view.session == NULL && !tn_agent_may_look(call, op.name, op.name_len))
+        return;
     if (call->server->agent != NULL && view.session == NULL &&
         !tn_agent_record(call->server, op.name, op.name_len, &view)) {
         if (!tn_wait_begin(call, TN_WAIT_LOOK, &op, no_term, LOOK_MS))

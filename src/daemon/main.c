@@ -353,6 +353,26 @@ static int choose_data(struct settings *settings)
     return -1;
 }
 
+/* An agent that asks itself waits for ever. Longer circles are not seen here. "unix:" is the socket
+ * where it listens unless it is told where. */
+static int check_circle(const struct settings *settings)
+{
+    const struct tn_server_config *config = &settings->config;
+    const char *upstream = config->upstream;
+
+    for (uint32_t i = 0; upstream != NULL && i < config->listen_count; i++) {
+        const char *listen = config->listen[i];
+        const char *at = strstr(upstream, "://");
+        bool same = strcmp(upstream, listen) == 0 ||
+                    (strcmp(upstream, "unix:") == 0 && listen == settings->url);
+        if (strncmp(upstream, "tenured", 7) == 0 && at != NULL && strncmp(listen, "tcp:", 4) == 0)
+            same = strcmp(at + 3, listen + 4) == 0;
+        if (same)
+            return bad("--upstream: %s is where this agent listens itself", listen);
+    }
+    return -1;
+}
+
 /* The folder of the default socket must be this user's alone: who can write there could put
  * another socket in its place. */
 static int choose_socket(struct settings *settings)
@@ -598,6 +618,8 @@ int main(int argc, char **argv)
         status = choose_witness(&settings);
     if (status < 0 && settings.config.listen_count == 0 && tn_inherited_count() == 0)
         status = choose_socket(&settings);
+    if (status < 0)
+        status = check_circle(&settings);
     if (status >= 0)
         return status;
     set_limits(&settings);

@@ -219,7 +219,11 @@ static void confirm(struct tn_call *call, const struct tn_resp_word *word, bool 
 /* Of a name, what happens upstream; of a pattern, what the processes of this host do. */
 static bool may_watch_upstream(struct tn_call *call, const struct tn_resp_word *word)
 {
-    if (is_pattern(word->bytes, word->len) || tn_agent_watch(call->server, word->bytes, word->len))
+    if (is_pattern(word->bytes, word->len))
+        return true;
+    if (!tn_agent_may_look(call, word->bytes, word->len))
+        return false;
+    if (tn_agent_watch(call->server, word->bytes, word->len))
         return true;
     tn_reply_error(call, "UNAVAILABLE no memory; ask again");
     return false;
