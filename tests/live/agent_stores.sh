@@ -1,0 +1,83 @@
+#!/bin/sh
+# agent_stores.sh - agents above ZooKeeper, PostgreSQL and Redis: another host's process leads when
+# the leading one is killed, and an agent that is started again goes on, or ends its terms cleanly.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/harness/zookeeper.sh
+. "$TENURE_ROOT/tests/harness/zookeeper.sh"
+# shellcheck source=tests/live/postgres.inc
+. "$TENURE_ROOT/tests/live/postgres.inc"
+# shellcheck source=tests/live/redis.inc
+. "$TENURE_ROOT/tests/live/redis.inc"
+# shellcheck source=tests/live/agent.lib
+. "$TENURE_ROOT/tests/live/agent.lib"
+rd_begin
+
+# Between two agents above $upstream, long before a TTL of 30 s is over.
+fails_over() {
+    agent a 30s
+    fo_a=$agent
+    agent b 30s
+    t_run timeout 120 python3 "$TENURE_ROOT/tests/live/agent_failover.py" 5 12s dying \
+        "$t_dir/a.sock" "$t_dir/b.sock"
+    t_promise "tokens rise: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    head -n 1 "$t_out"
+    t_check "in at most 5 s" [ "$(tail -n 1 "$t_out")" -lt 5000 ]
+    end "$fo_a"
+    end "$agent"
+}
+
+t_case "redis: a process is killed, and an agent is started again"
+t_check "a server" rd_start 1
+upstream=$(rd_url 1)
+fails_over
+goes_on "$upstream"
+
+t_case "redis: the server is started again within the TTL, and both agents go on"
+agent a 30s
+agent b 30s
+candidate a-1 server "$(at a)" 15s
+until_acted server 0
+candidate b-1 server "$(at b)" 15s
+rd_kill 1 KILL
+t_check "it is back" rd_start 1
+last=$(now_ms)
+acts_on() { [ "$(acted_at server)" -gt $((last + 4000)) ]; }
+t_check "somebody acts on" until_true 60 acts_on
+end_all
+t_promise "one after the other" apart server
+agents_end
+
+pg_begin
+pg_init || t_fail "no cluster"
+pg_start || t_fail "no server"
+t_case "postgres: a process is killed, and an agent is started again"
+upstream="postgres://tester@127.0.0.1:$pg_port/postgres?sslmode=disable"
+fails_over
+goes_on "$upstream"
+pg_stop
+
+zk_need
+port=$(t_ports 1)
+zk_make one "$port"
+t_case "zookeeper: a process is killed; an agent that is started again begins anew"
+t_check "a server" zk_start one
+upstream=zookeeper://127.0.0.1:$port/up
+fails_over
+begins_anew "$upstream" "$upstream"
+
+t_case "zookeeper: terms end cleanly, and somebody leads when the old session has run out"
+agent c 8s --data "$t_dir/clean"
+c=$agent
+agent d 8s
+candidate c-1 clean "$(at c)" 4s
+until_acted clean 0
+candidate d-1 clean "$(at d)" 4s
+kill -KILL "$c"
+wait "$c" 2>/dev/null
+agent c 8s --data "$t_dir/clean"
+until_acted clean "$token" 60
+end_all
+t_promise "one after the other" apart clean
+
+t_done
