@@ -60,7 +60,7 @@ struct tn_agent {
     struct name *all;
     uint32_t name_count, looks; /* All; observed only. */
     bool left_open;
-    uint64_t campaigns, won, recalled, unpromised, resumed;
+    uint64_t campaigns, won, recalled, given_back, unpromised, resumed;
 };
 
 static bool is_note(const char *name, uint32_t len)
@@ -261,6 +261,7 @@ static void note_over(struct name *name, uint64_t token)
 {
     if (token <= name->over)
         return;
+    name->agent->given_back++;
     name->over = name->token = token;
     name->known = true;
     name->held = name->mine = false;
@@ -498,12 +499,17 @@ void tn_agent_metrics(struct tn_server *server, struct tn_text *text)
           left > 0 ? (double)left / 1e9 : 0 },
         { "tenured_upstream_names", "gauge", "Names campaigned for or observed upstream.",
           agent->name_count },
+        { "tenured_upstream_observed", "gauge", "Of these, names that are only looked at.",
+          agent->looks },
         { "tenured_upstream_campaigns_total", "counter", "Campaigns begun upstream.",
           (double)agent->campaigns },
         { "tenured_upstream_won_total", "counter", "Terms that upstream granted.",
           (double)agent->won },
         { "tenured_upstream_resumed_total", "counter",
           "Terms of the agent before this one that were taken up.", (double)agent->resumed },
+        { "tenured_upstream_given_back_total", "counter",
+          "Terms that the agent gave back because nobody here has them any more.",
+          (double)agent->given_back },
         { "tenured_upstream_recalled_total", "counter",
           "Terms that upstream ended before their local holder did.", (double)agent->recalled },
         { "tenured_upstream_unpromised_total", "counter",

@@ -341,6 +341,15 @@ struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
     return actor;
 }
 
+static bool is_told(struct bed_actor *actor, const char *name, tenure_ns bound);
+
+/* TENURE_CONFORMANCE_AGENT: an agent of a host asks its upstream first, so it answers QUEUED for a
+ * free name, too, and the grant is pushed. */
+static bool is_granted_behind(struct bed_actor *actor, const char *name)
+{
+    return getenv("TENURE_CONFORMANCE_AGENT") != NULL && is_told(actor, name, TN_MS(500));
+}
+
 struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool wait)
 {
     struct tn_op op = { .kind = TN_OP_ACQUIRE,
@@ -351,6 +360,10 @@ struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool
                         .wait = wait };
     struct tn_store_req *req = ask_well(actor->at, &op);
 
+    if (wait && req->answer == TN_ANSWER_QUEUED && is_granted_behind(actor, name)) {
+        req->answer = TN_ANSWER_GRANTED;
+        return req;
+    }
     if (req->answer == TN_ANSWER_GRANTED) {
         struct tn_secret hash;
         tn_secret_hash(&actor->term, 't', &hash);

@@ -4,10 +4,11 @@
 usage: agent_chaos.py RUNS SEED DIR PORT... (6 ports)     (TENURE_BUILD is the build)
 
 Each host has two processes that want the same name: one on its agent's Unix socket, one by way of
-TCP, which can be cut. The agent of one host has --data, so that it goes on when it is started
-again; AGENT_DATA=yes or no is for both. A run picks two faults of FAULTS, when they begin and how
-long they last, heals both and waits until somebody leads again. Nothing is started anew between
-runs.
+TCP, which can be cut. The agent of host a has --data, so that it goes on when it is started again,
+that of host b has not; AGENT_DATA=yes or no is for both. The first 120 runs are all pairs of
+FAULTS, a fault with itself too, in random order; what comes behind is at random. A run picks when
+its two faults begin and how long they last, heals both and waits until somebody leads again.
+Nothing is started anew between runs.
 
 Fails, with the seed and the run, when
   P1  a token acts after a later one has, or a token is won that is not higher than all before
@@ -15,6 +16,7 @@ Fails, with the seed and the run, when
       longer than the agent's TTL after the way to the store was cut or the store was stopped
   P7  nobody leads within BACK seconds of a healed run
 """
+import itertools
 import os
 import random
 import signal
@@ -183,8 +185,8 @@ def until_led(after):
 
 
 class Fault:
-    def __init__(self):
-        self.level, self.kind = chance.choice(FAULTS)
+    def __init__(self, what):
+        self.level, self.kind = what
         self.host = chance.choice(hosts)
         self.process = chance.choice(self.host.processes)
         if self.level == "process" and self.kind in ("cut", "slow"):
@@ -245,7 +247,8 @@ class Fault:
 
 def do_run():
     global plan
-    first, second = Fault(), Fault()
+    pair = pairs[run - 1] if run <= len(pairs) else (chance.choice(FAULTS), chance.choice(FAULTS))
+    first, second = Fault(pair[0]), Fault(pair[1])
     plan = "%s; %s" % (first, second)
     zero = now()
     steps = sorted([(fault.begins, 0, fault.begin) for fault in (first, second)] +
@@ -270,6 +273,8 @@ def do_run():
 
 
 run, plan, took = 0, "the start", []
+pairs = list(itertools.combinations_with_replacement(FAULTS, 2))
+chance.shuffle(pairs)
 try:
     store.start()
     for host in hosts:
@@ -282,6 +287,7 @@ try:
         if os.environ.get("AGENT_CHAOS_TELLS"):
             print("run %d: %s: led %.2f s later" % (run, plan, took[-1]), flush=True)
     took.sort()
+    print("%d of %d pairs of faults" % (min(runs, len(pairs)), len(pairs)))
     print("%d runs, seed %d: a leader %.2f s after healing (median), %.2f s (largest)"
           % (runs, seed, took[len(took) // 2], took[-1]))
 finally:
