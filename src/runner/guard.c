@@ -126,9 +126,9 @@ static void begin_stop(struct guard *g, enum tn_guardian_reason reason)
         return;
     g->phase = STOPPING;
     g->stop_began = tn_boottime();
-    /* Without a look at the tree, at least the command that is held. */
-    /* Once, and so it may take longer than the walks that are repeated. */
+    /* The only walk with SIGTERM, so it may take longer than those that are repeated. */
     tenure_ns until = g->stop_began + (kill_at(g) - g->stop_began) / 2;
+    /* If it shows nobody, /proc does not work: tell at least the command. */
     if (g->stop_began < kill_at(g) && tn_tree_signal(SIGTERM, true, NULL, until) == 0 &&
         g->child != 0) {
         (void)kill(g->child, SIGTERM);

@@ -253,6 +253,40 @@ t_check "64, not $t_status" [ "$t_status" -eq 64 ]
 t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
 t_check "no file was made" [ -z "$(ls "$t_dir/store")" ]
 
+new_case "a supervisor that cannot know whether the tree is gone does not release the lease"
+# It has a child from before, and cannot tell that from an orphan of the command's without /proc.
+cat >"$t_dir/beside" <<'END'
+#!/bin/sh
+mount --make-rprivate / || exit 99
+sleep 600 &
+echo $! >"$1"
+shift
+exec "$@"
+END
+chmod +x "$t_dir/beside"
+if ! unshare -m true 2>/dev/null; then
+    t_skip "mounting is not permitted"
+else
+    unshare -m "$t_dir/beside" "$t_dir/helper" "$tenure" run --id a --contain tree --ttl 20s \
+        job -- "$worker" >"$t_dir/out.a" 2>"$t_dir/err.a" &
+    a=$!
+    pids="$pids $a"
+    t_check "a acts" until_true 30 acts a
+    guardian=$(grep -l '^tenure-guardian$' /proc/[0-9]*/comm 2>/dev/null | while read -r comm; do
+        comm=${comm%/comm}
+        grep -q "^PPid:[^0-9]*$a\$" "$comm/status" && echo "${comm#/proc/}"
+    done)
+    t_check "its guardian is found" [ -n "$guardian" ]
+    t_check "/proc is covered" nsenter -t "$a" -m mount -t tmpfs none /proc
+    kill -KILL "$guardian"
+    killed_at=$(date +%s%N)
+    t_check "the command ends" until_true 10 is_quiet
+    until_true 3 false # Where it could release the lease, it has by now.
+    t_check "the lease is still held" leads a job
+    t_check "its TTL is not over" [ $(($(date +%s%N) - killed_at)) -lt 15000000000 ]
+    kill -KILL "$(cat "$t_dir/helper")"
+fi
+
 # Without a terminal the end of the command orphans the stopped process group, and the kernel sends
 # SIGHUP to it; that is nobody's wish that we end.
 new_case "stopped in a session without a terminal: 79 with --once"

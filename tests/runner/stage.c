@@ -63,22 +63,6 @@ static bool has_mark(const char *pid, const char *mark)
     return memmem(text, (size_t)len, mark, strlen(mark) + 1) != NULL;
 }
 
-size_t stage_count(const struct stage *stage)
-{
-    size_t count = 0;
-    DIR *dir = opendir("/proc");
-    struct dirent *entry;
-
-    TN_ASSERT(dir != NULL);
-    while ((entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            has_mark(entry->d_name, stage->mark))
-            count++;
-    }
-    (void)closedir(dir);
-    return count;
-}
-
 /* Appends of several processes are in no strict order, so the last few hundred are looked at. */
 tenure_ns stage_last_beat(const struct stage *stage)
 {
@@ -317,6 +301,56 @@ bool stage_open(struct stage *stage, const char *words)
     return false;
 }
 
+bool stage_is_contained(void)
+{
+    const char *chosen = getenv("TN_CONTAIN");
+    char why[256];
+
+    if (chosen != NULL && strcmp(chosen, "auto") != 0)
+        return strcmp(chosen, "tree") != 0;
+    return tn_contain_check(TN_CONTAIN_CGROUP, why, sizeof why) == 0;
+}
+
+/* Whether @pid can never act again: it is dead, or SIGKILL is on its way to it. */
+static bool is_killed(const char *pid)
+{
+    unsigned long long pending = 0;
+    unsigned long long bits;
+    char line[300];
+
+    (void)snprintf(line, sizeof line, "/proc/%s/status", pid);
+    FILE *status = fopen(line, "re");
+    if (status == NULL)
+        return true;
+    while (fgets(line, sizeof line, status) != NULL) {
+        if (sscanf(line, "SigPnd: %llx", &bits) == 1 || sscanf(line, "ShdPnd: %llx", &bits) == 1)
+            pending |= bits;
+    }
+    (void)fclose(status);
+    return (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
+static size_t count_marked(const struct stage *stage, bool killed_too)
+{
+    size_t count = 0;
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+
+    TN_ASSERT(dir != NULL);
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            has_mark(entry->d_name, stage->mark) && (killed_too || !is_killed(entry->d_name)))
+            count++;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+size_t stage_count(const struct stage *stage)
+{
+    return count_marked(stage, true);
+}
+
 /* Wait until nobody carries the mark. The deadline may be moved on meanwhile, but not for ever. */
 static size_t wait_gone(const struct stage *stage, tenure_ns *ret_when)
 {
@@ -338,6 +372,7 @@ struct stage_result stage_close(struct stage *stage)
     tenure_ns end;
 
     result.left = wait_gone(stage, &gone_at);
+    result.unkilled = result.left > 0 ? count_marked(stage, false) : 0;
     tenure_ns deadline = stage->shared->deadline;
     if (result.left > 0)
         (void)kill(stage->supervisor, SIGKILL);

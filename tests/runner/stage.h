@@ -60,7 +60,8 @@ struct stage_result {
     tenure_ns last_beat;    /* 0: none. */
     tenure_ns beat_overrun; /* How long after the deadline; negative: before it. */
     tenure_ns gone_overrun; /* The same for the moment when no process of the tree was left. */
-    size_t left;            /* Processes of the tree still there when the patience was over. */
+    size_t left;            /* Processes of the tree still there when the patience was over, */
+    size_t unkilled;        /* and those of them that may still act. */
     int supervisor_status;  /* Wait status. */
 };
 
@@ -81,6 +82,9 @@ bool stage_wait_time(_Atomic int64_t *value, int ms);
 bool stage_wait_state(pid_t pid, const char *states, int ms);
 /* True when @pid has a handler for @signo within @ms. */
 bool stage_wait_caught(pid_t pid, int signo, int ms);
+
+/* Whether the machine offers a containment, or the one in TN_CONTAIN is one. */
+bool stage_is_contained(void);
 
 /* Let @ms go by. */
 void stage_let(int ms);
