@@ -2,8 +2,8 @@
  *
  * Happy path: read once (is it there?), open a session (may we write?), then read and renew in turn
  * for a while, with the server's clock at both ends of it where the engine tells one; from the
- * slowest round trip follow the numbers of `tenure plan`. No name is ever taken, and the sessions
- * are closed: nothing stays behind.
+ * slowest round trip follow the numbers of `tenure plan`. Where only a lease causes writes, the
+ * probe's name is taken and given back; nothing else is, and the sessions are closed.
  * What can fail: the store cannot be reached (69), or not be used (77), and then one line says so.
  * Unsafe numbers are a finding (1). */
 #define _GNU_SOURCE
@@ -21,12 +21,19 @@
 
 #define PROBE "tenure-doctor/probe"
 #define FOR_MAX TN_SEC(600)
+#define PROBE_TTL TN_SEC(10)
+#define PROBE_ASK TN_MS(500)      /* Somebody else holds it: ask again. */
+#define PACE_OF_WRITES TN_MS(100) /* Where each is paid for, or counted against a quota. */
 
 static const char about[] =
     "Measures a store: whether it can be reached and written to, the server's version and its "
     "known\n"
     "faults, round trips, the rate of its clock against ours, the TTLs that it grants, its class,\n"
-    "and the numbers of 'tenure plan' that follow. It takes no lease and leaves nothing behind.\n";
+    "and the numbers of 'tenure plan' that follow. It takes no lease and leaves nothing behind; "
+    "but\n"
+    "in Consul, Kubernetes, DynamoDB and S3, where only a lease shows what may be written, it "
+    "takes\n"
+    "'" PROBE "' and gives it back.\n";
 
 static const char after[] =
     "Examples:\n"
@@ -49,6 +56,7 @@ struct doctor {
     bool json, install, conformance;
     struct tn_secret session;
     uint64_t seq;
+    bool open; /* The session is. */
 };
 
 /* --- Measuring ------------------------------------------------------------------------------ */
@@ -88,12 +96,22 @@ static int read_probe(struct doctor *doctor, struct tn_doctor_trips *trips)
     return rc < 0 ? tn_cli_store_fail("doctor", rc, req.error) : -1;
 }
 
-static int renew(struct doctor *doctor)
+/* Not being let is a finding. */
+static int note_denied(struct doctor *doctor, const char *why)
+{
+    doctor->report.writes = false;
+    (void)snprintf(doctor->report.denied, sizeof doctor->report.denied, "%s", why);
+    return -1;
+}
+
+static int renew(struct doctor *doctor, struct tn_doctor_trips *trips)
 {
     struct tn_op op = { .kind = TN_OP_RENEW, .session = doctor->session, .seq = ++doctor->seq };
     struct tn_store_req req;
 
-    int rc = ask(doctor, &op, &doctor->report.renewals, &req);
+    int rc = ask(doctor, &op, trips, &req);
+    if (rc == TENURE_E_DENIED)
+        return note_denied(doctor, req.error);
     return rc < 0 ? tn_cli_store_fail("doctor", rc, req.error) : -1;
 }
 
@@ -103,9 +121,10 @@ static void close_session(struct doctor *doctor)
     struct tn_store_req req;
 
     (void)ask(doctor, &op, NULL, &req);
+    doctor->open = false;
 }
 
-/* A session with @ttl, and what the server made of it. Not being let is a finding. */
+/* A session with @ttl, and what the server made of it. */
 static int open_session(struct doctor *doctor, tenure_ns ttl, tenure_ns *ret_agreed)
 {
     struct tn_op op = { .kind = TN_OP_OPEN, .ttl = ttl, .label = "tenure-doctor", .label_len = 13 };
@@ -119,12 +138,63 @@ static int open_session(struct doctor *doctor, tenure_ns ttl, tenure_ns *ret_agr
     rc = ask(doctor, &op, NULL, &req);
     if (rc < 0 && rc != TENURE_E_DENIED)
         return tn_cli_store_fail("doctor", rc, req.error);
-    doctor->report.writes = rc == 0;
-    if (rc == 0)
-        *ret_agreed = req.ttl;
-    else
-        (void)snprintf(doctor->report.denied, sizeof doctor->report.denied, "%s", req.error);
+    doctor->report.writes = true;
+    if (rc < 0)
+        return note_denied(doctor, req.error);
+    doctor->open = true;
+    *ret_agreed = req.ttl;
     return -1;
+}
+
+/* The session alone tells nothing of the right to write a lease, nor of what that takes. */
+static bool needs_lease(const struct doctor *doctor)
+{
+    return (doctor->report.ops->caps & TN_STORE_NAMED) != 0;
+}
+
+/* One that was killed may hold the name still: a few TTLs tell. */
+static int take_probe(struct doctor *doctor, tenure_ns patience)
+{
+    struct tn_op op = { .kind = TN_OP_ACQUIRE,
+                        .wait = true,
+                        .session = doctor->session,
+                        .name = PROBE,
+                        .name_len = sizeof PROBE - 1 };
+    tenure_ns end = now(doctor) + patience;
+    struct tn_store_req req;
+    int status = -1;
+
+    int rc = tn_random_secret(&op.term);
+    if (rc < 0)
+        return tn_cli_store_fail("doctor", rc, "the kernel gives no random numbers");
+    while (status < 0 && doctor->report.writes) {
+        rc = ask(doctor, &op, NULL, &req);
+        if (rc == TENURE_E_DENIED)
+            return note_denied(doctor, req.error);
+        if (rc < 0)
+            return tn_cli_store_fail("doctor", rc, req.error);
+        if (req.answer == TN_ANSWER_GRANTED)
+            return -1;
+        if (now(doctor) >= end)
+            return tn_cli_fail(TN_EXIT_UNAVAILABLE, "doctor",
+                               "another doctor holds " PROBE "; try again when it is done");
+        tn_cli_pause(&doctor->store, now(doctor) + PROBE_ASK);
+        status = renew(doctor, NULL);
+    }
+    return status;
+}
+
+/* A session, and the probe's name where that is needed. */
+static int open_measure(struct doctor *doctor)
+{
+    tenure_ns ttl = TN_SEC(30), agreed = 0;
+
+    if (needs_lease(doctor))
+        ttl = doctor->report.ttl_min > PROBE_TTL ? doctor->report.ttl_min : PROBE_TTL;
+    int status = open_session(doctor, ttl, &agreed);
+    if (status < 0 && doctor->report.writes && needs_lease(doctor))
+        status = take_probe(doctor, 4 * agreed);
+    return status;
 }
 
 /* The limits are those that the server agrees to, which may be narrower than the store's own. */
@@ -139,7 +209,7 @@ static int find_limits(struct doctor *doctor)
         return status;
     close_session(doctor);
     status = open_session(doctor, report->ops->ttl_max, &report->ttl_max);
-    if (status < 0 && report->writes)
+    if (doctor->open)
         close_session(doctor);
     return status;
 }
@@ -195,17 +265,19 @@ static void judge_clock(struct tn_doctor_report *report, const struct reading *f
 static int measure(struct doctor *doctor)
 {
     struct tn_doctor_report *report = &doctor->report;
-    tenure_ns began = now(doctor), instant = began, agreed = 0;
     tenure_ns pace = doctor->span / TN_DOCTOR_SAMPLES;
     struct reading first, last;
 
+    if (needs_lease(doctor) && pace < PACE_OF_WRITES)
+        pace = PACE_OF_WRITES;
     bool clocked = read_clock(doctor, &first);
-    int status = report->writes ? open_session(doctor, TN_SEC(30), &agreed) : -1;
+    int status = report->writes ? open_measure(doctor) : -1;
+    tenure_ns began = now(doctor), instant = began;
     while (status < 0 && instant - began < doctor->span &&
            report->reads.count < TN_DOCTOR_SAMPLES) {
         status = read_probe(doctor, &report->reads);
         if (status < 0 && report->writes)
-            status = renew(doctor);
+            status = renew(doctor, &report->renewals);
         show_progress(doctor, began, instant);
         tenure_ns next = began + (tenure_ns)report->reads.count * pace;
         if (next > now(doctor))
@@ -213,7 +285,7 @@ static int measure(struct doctor *doctor)
         instant = now(doctor);
     }
     end_progress();
-    if (status < 0 && report->writes)
+    if (doctor->open)
         close_session(doctor);
     if (status < 0 && clocked && read_clock(doctor, &last))
         judge_clock(report, &first, &last);

@@ -45,6 +45,9 @@ refuses 77 "ACL not found" "$store"
 grant reader 'key_prefix "t/" { policy = "read" } session_prefix "" { policy = "write" }'
 CONSUL_HTTP_TOKEN=$granted
 refuses 77 "Permission denied" "$store"
+t_run "$tenure" doctor --for 200ms "$store"
+t_check "doctor: who may not write the key gets 77, not $t_status" [ "$t_status" -eq 77 ]
+t_check "and hears it: $(cat "$t_out" "$t_err")" grep -q "may write  *no: .*ermission" "$t_out"
 grant nosession 'key_prefix "t/" { policy = "write" }'
 CONSUL_HTTP_TOKEN=$granted
 refuses 77 "session:write" "$store"

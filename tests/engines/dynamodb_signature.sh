@@ -13,13 +13,13 @@ if [ ! -e "$servers/python/.complete" ]; then
 fi
 
 port=$(t_ports 1)
-# The first four calls, which make a user with a key and the table, are not verified.
-INITIAL_NO_AUTH_ACTION_COUNT=4 PYTHONPATH=$servers/python python3 -m moto.server -p "$port" \
+# The first seven calls, which make two users with a key each and the table, are not verified.
+INITIAL_NO_AUTH_ACTION_COUNT=7 PYTHONPATH=$servers/python python3 -m moto.server -p "$port" \
     >"$t_dir/moto.log" 2>&1 &
 in_finish "kill $!"
 iam() {
     curl -s --aws-sigv4 aws:amz:us-east-1:iam -u nobody:nothing "http://127.0.0.1:$port/" \
-        -d "Version=2010-05-08&UserName=ada" "$@"
+        -d "Version=2010-05-08&UserName=${user:-ada}" "$@"
 }
 policy='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["dynamodb:GetItem",
     "dynamodb:UpdateItem","dynamodb:TransactWriteItems"],"Resource":"*"}]}'
@@ -29,8 +29,14 @@ t_check "it runs" until_true 60 is_up
 iam -d Action=CreateUser >/dev/null
 iam -d Action=PutUserPolicy -d PolicyName=p --data-urlencode "PolicyDocument=$policy" >/dev/null
 iam -d Action=CreateAccessKey >"$t_dir/key"
+reads='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["dynamodb:GetItem"],
+    "Resource":"*"}]}'
+user=reader
+iam -d Action=CreateUser >/dev/null
+iam -d Action=PutUserPolicy -d PolicyName=p --data-urlencode "PolicyDocument=$reads" >/dev/null
+iam -d Action=CreateAccessKey >"$t_dir/reader"
 make_table "$port"
-element() { sed -n "s/.*<$1>\([^<]*\)<.*/\1/p" "$t_dir/key"; }
+element() { sed -n "s/.*<$1>\([^<]*\)<.*/\1/p" "${2:-$t_dir/key}"; }
 AWS_ACCESS_KEY_ID=$(element AccessKeyId) AWS_SECRET_ACCESS_KEY=$(element SecretAccessKey)
 t_check "a key" [ -n "$AWS_SECRET_ACCESS_KEY" ]
 store=$(url "$port")
@@ -40,6 +46,15 @@ leads "$store"
 t_run "$tenure" fence raise --at "$store" orders 5
 t_check "the fence, too: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 t_check "verified" grep -q '"POST / HTTP/1.1" 200' "$t_dir/moto.log"
+
+t_case "doctor: the policy is enough, and who may only read hears so: 77"
+t_run timeout 60 "$tenure" doctor --for 200ms "$store"
+t_check "enough: $t_status $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_run timeout 60 env AWS_ACCESS_KEY_ID="$(element AccessKeyId "$t_dir/reader")" \
+    AWS_SECRET_ACCESS_KEY="$(element SecretAccessKey "$t_dir/reader")" \
+    "$tenure" doctor --for 200ms "$store"
+t_check "77, not $t_status: $(cat "$t_out" "$t_err")" [ "$t_status" -eq 77 ]
+t_check "may not write: $(cat "$t_out")" grep -q "may write  *no: .*status 403" "$t_out"
 
 t_case "a wrong secret, and an action that the policy does not have: 77"
 t_run "$tenure" list --store "$store"

@@ -51,18 +51,34 @@ t_check "77, not $t_status" [ "$t_status" -eq 77 ]
 t_check "by its name: $(cat "$t_out" "$t_err")" \
     grep -q "dynamodb:GetItem is not permitted" "$t_err"
 
+t_case "doctor tells who may read but not write: 77"
+t_run timeout 60 "$tenure" doctor --for 100ms --store "$(url readable)"
+t_check "77, not $t_status" [ "$t_status" -eq 77 ]
+t_check "by its name: $(cat "$t_out" "$t_err")" \
+    grep -q "may write  *no: .*dynamodb:UpdateItem is not permitted" "$t_out"
+
 t_case "what is not DynamoDB is told in one line"
 answers 69 garbage "the answer is not the JSON of DynamoDB; is the endpoint right?"
 answers 69 gateway "status 502, and no error of DynamoDB with it"
 answers 69 huge "65536"
 
-t_case "a write without a clear answer is asked once more, and then unknown"
+t_case "an empty answer to a write is a clear one"
 : >"$t_dir/asked"
 t_run timeout 60 "$tenure" run --store "$(url gone-wrong)" --ttl 3s --wait 1s x -- false
 # The reads find nothing, so that a grant is written. Its answer "{}" says that it was, but without
 # TLS that may be an old one, and the item is not there.
 t_check "an empty answer is no success: $t_status, $(cat "$t_err")" [ "$t_status" -ne 1 ]
 t_check "a grant was tried" grep -q TransactWriteItems "$t_dir/asked"
+
+t_case "a write whose answer was lost is sent again under the same ClientRequestToken"
+: >"$t_dir/asked"
+t_run timeout 60 "$tenure" run --store "$(url torn)" --ttl 6s --wait 10s x -- true
+t_check "it leads: $t_status, $(cat "$t_err")" [ "$t_status" -eq 0 ]
+grep "^ClientRequestToken torn" "$t_dir/asked" >"$t_dir/torn"
+t_check "the first twice: $(cat "$t_dir/torn")" \
+    [ "$(head -n 1 "$t_dir/torn")" = "$(sed -n 2p "$t_dir/torn")" ]
+t_check "with a token: $(cat "$t_dir/torn")" \
+    grep -Eq '^ClientRequestToken torn .{8,}' "$t_dir/torn"
 
 t_case "a URL that makes no sense: 64, and nobody is asked"
 : >"$t_dir/asked"

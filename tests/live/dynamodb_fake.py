@@ -4,12 +4,15 @@ endpoints that give out AWS credentials. No store: what it cannot do is tested o
     dynamodb_fake.py LOG     prints its port, and writes down who asked for what
 
 A table's name says how a call to it ends: "denied", "expired", "skewed", "garbage", "huge", ...
+"readable" lets nobody write. "torn" drops the first TransactWriteItems without an answer; the log
+has the ClientRequestToken of each.
 /container, /latest/... and /sts/ are the sources of credentials; "short" lives for 12 s.
 """
 import http.server
 import json
 import re
 import sys
+import threading
 import time
 
 ERRORS = {
@@ -32,6 +35,10 @@ ERRORS = {
     "away": (503, "ServiceUnavailable", ""),
     "lines": (400, "ValidationException", "two\nlines \x1b[31m and a \"quote\""),
 }
+
+
+torn = []
+torn_lock = threading.Lock()
 
 
 def expiry(seconds):
@@ -121,7 +128,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         action = self.headers.get("X-Amz-Target", "").split(".")[-1]
         self.note(f"{action} {table} {key.group(1) if key else '-'} "
                   f"{'token' if 'X-Amz-Security-Token' in self.headers else '-'}")
-        if table in ERRORS:
+        if action == "TransactWriteItems":
+            items = json.loads(body)["TransactItems"]
+            table = next(iter(items[0].values()))["TableName"]
+            asked = json.loads(body).get("ClientRequestToken", "-")
+            self.note(f"ClientRequestToken {table} {asked}")
+            with torn_lock:
+                torn.append(table)
+                if table == "torn" and torn.count(table) == 1:
+                    self.close_connection = True
+                    return
+        if table == "readable" and action != "GetItem":
+            self.answer(400, json.dumps({
+                "__type": "com.amazon.coral.service#AccessDeniedException",
+                "message": "User: u is not authorized to perform: dynamodb:UpdateItem on "
+                           "resource: arn:aws:dynamodb:eu-west-1:1:table/readable"}))
+        elif table in ERRORS:
             status, kind, message = ERRORS[table]
             self.answer(status, json.dumps({"__type": "com.amazon.coral.service#" + kind,
                                             "message": message}))
