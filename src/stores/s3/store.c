@@ -42,8 +42,7 @@ struct s3_store {
     void *learned_arg;
     /* What the object of the counter says, and its ETag; empty: it is not there. */
     bool counter_known, raising;
-    uint64_t counter;
-    uint64_t raised; /* From where this process raised it last. */
+    uint64_t counter, raised; /* @raised: from where this process raised it last. */
     char counter_etag[TN_S3_ETAG];
     char warning[TN_ERROR_TEXT];
 };
