@@ -52,7 +52,7 @@ until_acted gone 0
 s3 DELETE '/leases/test/gone/%21lease'
 until_acted gone "$token"
 end_all
-t_check "one after the other" apart gone
+t_promise "one after the other" apart gone
 
 t_case "a bucket that was put back to an older state is refused, with the remedy"
 token_of old
@@ -90,7 +90,7 @@ for round in 1 2 3; do
 done
 until_acted crowd "$token"
 end_all
-t_check "one after the other" apart crowd
+t_promise "one after the other" apart crowd
 
 t_case "the cost: a leader writes, a candidate reads, and both no more than the documents say"
 cost="s3://leases/cost?endpoint=http://127.0.0.1:$port"
@@ -121,6 +121,8 @@ t_run "$tenure" doctor --for 200ms "$here"
 t_check "all is well: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 t_check "who it is: $(cat "$t_out")" grep -q "server  *s3 MinIO" "$t_out"
 t_check "may write" grep -q "may write  *yes" "$t_out"
+t_run "$tenure" status --store "$here" tenure-doctor/probe
+t_prints "free, last token"
 
 t_case "a server that ignores conditions: nobody leads there, and doctor says why"
 for mode in careless half; do
