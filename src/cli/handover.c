@@ -41,6 +41,16 @@ static const char *label_text(const struct tn_store_record *record, bool json, c
     return buf;
 }
 
+static void print_already(const struct tn_handover *handover, bool json)
+{
+    char holder[8 * TN_LABEL_MAX];
+
+    (void)label_text(&handover->from, json, holder, sizeof holder);
+    printf(json ? "{\"handed_over\":false,\"name\":\"%s\",\"holder\":%s,\"token\":%" PRIu64 "}\n"
+                : "%s: %s leads already, token %" PRIu64 "\n",
+           handover->name, holder, handover->from.token);
+}
+
 static void print_done(const struct tn_handover *handover, bool json)
 {
     char from[8 * TN_LABEL_MAX], next[8 * TN_LABEL_MAX];
@@ -109,16 +119,9 @@ static int tell_end(const struct tn_handover *handover, enum tn_handover_end end
     case TN_HANDOVER_DONE:
         print_done(handover, json);
         return TN_EXIT_OK;
-    case TN_HANDOVER_ALREADY: {
-        struct tn_handover same = *handover;
-        same.next = same.from;
-        if (json)
-            print_done(&same, true);
-        else
-            printf("%s: %s leads already, token %" PRIu64 "\n", handover->name, handover->to,
-                   handover->from.token);
+    case TN_HANDOVER_ALREADY:
+        print_already(handover, json);
         return TN_EXIT_OK;
-    }
     case TN_HANDOVER_FREE:
         return fail_free(handover);
     case TN_HANDOVER_BUSY:

@@ -466,6 +466,11 @@ void tn_candidate_changed(struct tn_candidate *candidate, tenure_ns now, struct 
     end(candidate);
 }
 
+void tn_candidate_await(struct tn_candidate *candidate, enum tn_note_slot slot, tenure_ns until)
+{
+    tn_node_notes_await(&candidate->notes, slot, until);
+}
+
 void tn_candidate_noted(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
                         enum tn_note_slot slot, const struct tn_note *note)
 {

@@ -144,6 +144,8 @@ void tn_candidate_revoked(struct tn_candidate *candidate, tenure_ns now, struct 
 void tn_candidate_changed(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,
                           const struct tn_record *record);
 
+/* The note about the process in @slot was asked for; tn_candidate_noted tells it. */
+void tn_candidate_await(struct tn_candidate *candidate, enum tn_note_slot slot, tenure_ns until);
 /* An operator's note was read in @slot, or (TN_NOTE_NONE) its end. @seat: NULL for a note that is
  * about the process. @note NULL: what the seat's rank knows has changed. */
 void tn_candidate_noted(struct tn_candidate *candidate, tenure_ns now, struct tn_seat *seat,

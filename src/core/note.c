@@ -74,6 +74,21 @@ static enum tn_note_kind node_note(const struct tn_notes *notes, tenure_ns now)
     return TN_NOTE_NONE;
 }
 
+/* A process that starts on a drained node must not lead before it has read so. */
+static bool is_awaiting(const struct tn_node_notes *notes, tenure_ns now)
+{
+    for (int slot = TN_NOTE_OF_ID; notes != NULL && slot < TN_NOTE_SLOTS; slot++)
+        if (notes->awaited[slot] && now < notes->await_until)
+            return true;
+    return false;
+}
+
+void tn_node_notes_await(struct tn_node_notes *notes, enum tn_note_slot slot, tenure_ns until)
+{
+    notes->awaited[slot] = true;
+    notes->await_until = until;
+}
+
 /* False: older, or the same again, which does not make it last longer. */
 static bool hear(struct tn_note *known, tenure_ns *heard_at, tenure_ns now,
                  const struct tn_note *note)
@@ -96,6 +111,7 @@ void tn_node_notes_hear(struct tn_node_notes *notes, tenure_ns now, enum tn_note
 
     if (heard.kind != TN_NOTE_DRAIN)
         heard.kind = TN_NOTE_NONE; /* H1: a hand-over is about a term, not about a process. */
+    notes->awaited[slot] = false;
     (void)hear(&notes->list[slot], &notes->heard_at[slot], now, &heard);
 }
 
@@ -181,7 +197,8 @@ static bool waits_for_chosen(const struct tn_notes *notes, tenure_ns now)
 /* By an operator, or for one. */
 static bool is_kept_out(const struct tn_notes *notes, tenure_ns now)
 {
-    if (now < notes->back_until || node_note(notes, now) != TN_NOTE_NONE)
+    if (now < notes->back_until || node_note(notes, now) != TN_NOTE_NONE ||
+        is_awaiting(notes->node, now))
         return true;
     return lasts(&notes->note, notes->heard_at, now) &&
            (notes->note.kind != TN_NOTE_HANDOVER || waits_for_chosen(notes, now));
@@ -219,6 +236,8 @@ tenure_ns tn_notes_wake_at(const struct tn_notes *notes, tenure_ns now,
         at = sooner(tn_rank_wake_at(notes->rank, now, times->settle), at, now);
     if (notes->note.directed)
         at = sooner(notes->heard_at + times->settle, at, now);
+    if (is_awaiting(notes->node, now))
+        at = sooner(notes->node->await_until, at, now);
     for (int slot = TN_NOTE_OF_ID; notes->node != NULL && slot < TN_NOTE_SLOTS; slot++)
         at = note_wake_at(&notes->node->list[slot], notes->node->heard_at[slot], at, now);
     return at;

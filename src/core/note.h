@@ -63,6 +63,8 @@ struct tn_note {
 struct tn_node_notes {
     struct tn_note list[TN_NOTE_SLOTS]; /* That OF_NAME is never there. */
     tenure_ns heard_at[TN_NOTE_SLOTS];
+    bool awaited[TN_NOTE_SLOTS]; /* Not read yet: it could be there. */
+    tenure_ns await_until;       /* For so long the claims wait for it. */
 };
 
 /* What one claim knows of notes. All zero: nothing. Processes have thousands of these. */
@@ -92,6 +94,8 @@ struct tn_note tn_note_parse(const char *text, size_t len, const char *id, size_
 void tn_notes_hear(struct tn_notes *notes, tenure_ns now, const struct tn_note *note);
 void tn_node_notes_hear(struct tn_node_notes *notes, tenure_ns now, enum tn_note_slot slot,
                         const struct tn_note *note);
+/* The note in @slot was asked for: until it was heard, or @until, nobody campaigns. */
+void tn_node_notes_await(struct tn_node_notes *notes, enum tn_note_slot slot, tenure_ns until);
 /* A record was read: a term under @token, or (@held false) a vacancy behind it. */
 void tn_notes_see(struct tn_notes *notes, tenure_ns now, bool held, uint64_t token,
                   const struct tn_note_times *times);

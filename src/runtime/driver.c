@@ -555,12 +555,24 @@ void tn_driver_done(struct tn_driver *driver)
 
 /* --- With the lock held ----------------------------------------------------------------------- */
 
+/* watch_notes asks for them. Where the store does not tell that there is none, a process that
+ * starts waits for so long. */
+static void await_drain_notes(struct tn_driver *driver)
+{
+    for (int slot = TN_NOTE_OF_ID; slot < TN_NOTE_SLOTS; slot++)
+        if (driver->drain_notes[slot][0] != '\0' && !driver->drains_watched)
+            tn_candidate_await(&driver->candidate, (enum tn_note_slot)slot,
+                               tn_driver_now(driver) + NOTE_SETTLE);
+}
+
 void tn_driver_wish(struct tn_driver *driver, struct tn_driver_seat *seat,
                     enum tn_claim_event_kind wish)
 {
     /* Who only observes needs no session. */
-    if (wish == TN_CLAIM_EV_CAMPAIGN && driver->candidate.life == 0)
+    if (wish == TN_CLAIM_EV_CAMPAIGN && driver->candidate.life == 0) {
+        await_drain_notes(driver);
         tn_candidate_open(&driver->candidate, tn_driver_now(driver));
+    }
     if (wish == TN_CLAIM_EV_CAMPAIGN && !seat->note_watched && !seat->left)
         tn_driver_add_chore(driver, seat);
     if (!seat->left)

@@ -83,6 +83,10 @@ hand_overs() {
     t_check "eve holds it" is_holder eve
     t_run "$tenure" handover job --to eve
     t_prints "job: eve leads already"
+    t_run "$tenure" handover job --to eve --json
+    t_ends 0
+    t_check "for scripts, too: $(cat "$t_out")" has "$t_out" \
+        '^{"handed_over":false,"name":"job","holder":"eve","token":[0-9]*}$'
     t_promise "in turn: $(tr '\n' ',' <"$acts")" in_turn
 
     t_case "$1: nobody by that id: one line, and somebody leads"
@@ -127,7 +131,7 @@ notes_that_last() {
     t_case "$1: drain: the node gives all back and wins nothing, until undrain"
     first=$(holder)
     lead "$first" other
-    until_true 50 is_held other
+    t_check "it holds another name, too" until_true 100 is_held other
     t_run "$tenure" drain --id "$first" --for 2m
     t_ends 0
     t_check "says how many: $(cat "$t_out")" has "$t_out" \
@@ -138,7 +142,38 @@ notes_that_last() {
     t_run "$tenure" undrain --id "$first"
     t_prints "'$first': may lead again"
     t_check "leads other again" until_true 100 is_held other
+    stop_candidates
+
+    t_case "$1: drain --host: all processes of the host, and one that starts later"
+    host=$(uname -n)
+    : >"$acts"
+    default_id jobs/a
+    default_id jobs/b
+    t_check "two lead: $("$tenure" list jobs/)" until_true 100 are_held 2
+    t_run "$tenure" drain --host "$host" --for 2m
+    t_ends 0
+    t_check "says how many: $(cat "$t_out")" has "$t_out" \
+        "^'$host': drained for 2m; 2 given back$"
+    t_check "both ended: $(cat "$acts")" [ "$(grep -c '^ends' "$acts")" -eq 2 ]
+    page=$(t_ports 1)
+    default_id jobs/c --http "127.0.0.1:$page"
+    t_check "the late one follows" until_true 100 curl -sf -o "$t_out" \
+        "http://127.0.0.1:$page/follower"
+    t_check "nobody of the host leads: $("$tenure" list jobs/)" are_held 0
+    t_refute "nor did in between" [ "$(grep -c '^begins' "$acts")" -gt 2 ]
+    t_run "$tenure" undrain --host "$host"
+    t_prints "'$host': may lead again"
+    t_check "then all three lead: $("$tenure" list jobs/)" until_true 200 are_held 3
 }
+
+# default_id NAME [OPTION...]: a candidate with the id that names its host.
+default_id() {
+    di_name=$1
+    shift
+    "$tenure" run --ttl 10s "$@" "$di_name" -- "$t_dir/work" 2>"$t_dir/default.err" &
+    candidates="$candidates $!"
+}
+are_held() { [ "$("$tenure" list --json --held jobs/ | grep -c .)" -eq "$1" ]; }
 
 # shown EXPRESSION: what `status --json job` says. shows FIELD...: it has them.
 shown() { "$tenure" status --json job | grep -Eq "$1"; }

@@ -151,6 +151,27 @@ TEST(stand_down_and_drain_end_any_term_and_keep_out_while_they_last)
     }
 }
 
+TEST(nobody_campaigns_before_the_notes_about_its_process_were_read)
+{
+    struct tn_node_notes node = { 0 };
+    struct tn_notes notes = { .node = &node };
+    struct tn_note none = { .kind = TN_NOTE_NONE };
+    struct tn_note drain = note("drain", 5, TN_SEC(10));
+
+    tn_node_notes_await(&node, TN_NOTE_OF_ID, TN_SEC(2));
+    tn_node_notes_await(&node, TN_NOTE_OF_HOST, TN_SEC(2));
+    CHECK(tn_notes_bar(&notes, TN_SEC(1)));
+    CHECK_EQ_I64(tn_notes_wake_at(&notes, TN_SEC(1), &times), TN_SEC(2));
+    tn_node_notes_hear(&node, TN_SEC(1), TN_NOTE_OF_ID, &none);
+    CHECK(tn_notes_bar(&notes, TN_SEC(1)));
+    CHECK(!tn_notes_bar(&notes, TN_SEC(2))); /* No word: not for ever. */
+    tn_node_notes_hear(&node, TN_SEC(1), TN_NOTE_OF_HOST, &none);
+    CHECK(!tn_notes_bar(&notes, TN_SEC(1)));
+    CHECK_EQ_I64(tn_notes_wake_at(&notes, TN_SEC(1), &times), TN_NEVER);
+    tn_node_notes_hear(&node, TN_SEC(1), TN_NOTE_OF_HOST, &drain);
+    CHECK(tn_notes_bar(&notes, TN_SEC(9)));
+}
+
 TEST(an_older_note_and_the_same_again_change_nothing)
 {
     struct tn_notes notes = { 0 };
