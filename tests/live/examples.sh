@@ -1,39 +1,11 @@
 #!/bin/sh
-# examples.sh - the worked examples run: the singleton worker with a fence in PostgreSQL, and the
-# service that systemd runs where the host leads. nginx is in proxies.sh, Kubernetes in
+# examples.sh - a worked example runs: the singleton worker with a fence in PostgreSQL. The systemd
+# unit is in service.sh, load balancers in proxies.sh, Kubernetes in
 # tests/engines/kubernetes_manifests.sh.
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 # shellcheck source=tests/live/postgres.inc
 . "$TENURE_ROOT/tests/live/postgres.inc"
-
-t_case "systemd takes the leader-only service as it stands"
-unit=$TENURE_ROOT/examples/systemd/report.service
-if ! command -v systemd-analyze >/dev/null 2>&1; then
-    t_skip "no systemd-analyze"
-else
-    # Where the program is, and whether tenured is installed, is this machine's own affair.
-    mkdir "$t_dir/units"
-    sed "s,/usr/bin/tenure ,$tenure ," "$unit" >"$t_dir/units/report.service"
-    t_run systemd-analyze verify --man=no "$t_dir/units/report.service"
-    t_refute "nothing to say of it: $(cat "$t_err")" grep -q 'report\.service' "$t_err"
-    echo "Bogus=1" >>"$t_dir/units/report.service"
-    t_run systemd-analyze verify --man=no "$t_dir/units/report.service"
-    t_check "a wrong word would be told" grep -q Bogus "$t_err"
-fi
-
-t_case "its command leads, and ends in time when systemd stops it"
-start=$(sed -n '/^ExecStart=/,/[^\\]$/p' "$unit" | sed 's/^ExecStart=[^ ]*//; s/\\$//' |
-    tr '\n' ' ')
-sh -c "exec $(echo "$start" | sed "s,^,$tenure,; s,unix:[^ ]*,sqlite:$t_dir/unit.db,")" \
-    2>/dev/null &
-service=$!
-leads_there() { "$tenure" status --store "sqlite:$t_dir/unit.db" report | grep -q ' held by '; }
-t_check "leads" until_true 20 leads_there
-began=$(now_ms)
-end "$service"
-t_check "stopped within TimeoutStopSec" [ $(($(now_ms) - began)) -lt 20000 ]
-t_refute "the lease is given back" leads_there
 
 pg_begin
 pg_init && pg_start

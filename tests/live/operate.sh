@@ -98,12 +98,20 @@ done
 t_check "a name's" grep -qx 'tenured_lease_held{name="jobs/report"} 0' "$t_dir/metrics"
 t_check "the version and the data" grep -qE \
     "^tenured_info\{version=\"[0-9.]+\",data=\"$t_dir/var/data\"\} 1$" "$t_dir/metrics"
-if command -v redis-cli >/dev/null; then
-    redis-cli -s "$t_dir/run/tenured.sock" INFO | tr -d '\r' >"$t_dir/info"
-    for name in tenured_version uptime_in_seconds data_directory used_memory_rss open_fds; do
-        t_check "INFO: $name" grep -q "^$name:." "$t_dir/info"
-    done
-fi
+
+t_case "INFO"
+python3 - "$t_dir/run/tenured.sock" >"$t_dir/info" <<'END'
+import socket, sys
+daemon = socket.socket(socket.AF_UNIX)
+daemon.connect(sys.argv[1])
+stream = daemon.makefile("rwb")
+stream.write(b"INFO\r\n")
+stream.flush()
+print(stream.read(int(stream.readline()[1:])).decode().replace("\r", ""))
+END
+for name in tenured_version uptime_in_seconds data_directory used_memory_rss open_fds; do
+    t_check "$name" grep -q "^$name:." "$t_dir/info"
+done
 
 t_case "what --check-config refuses: one line, 64, nothing made"
 daemon_end
