@@ -98,8 +98,8 @@ func (t *Term) Reason() Reason {
 	return t.lost.Reason
 }
 
-// Slot returns the number of the slot that the term has, from 1 on; 0: CampaignOptions.Slots made no
-// semaphore, or the term is over.
+// Slot returns the number of the slot that the term has, from 1 on; 0: it is no semaphore (see
+// CampaignOptions.Slots), or the term is over.
 func (t *Term) Slot() uint32 {
 	if t.Token() == 0 {
 		return 0

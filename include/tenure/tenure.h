@@ -68,9 +68,10 @@ struct tenure_options {
     uint32_t rho_ppm; /* How wrong the rate of a clock may be, in millionths; 0: 100000. */
     unsigned flags;   /* enum tenure_flags. */
     /* Since 0.2. */
-    tenure_ns hold_off; /* For receivers without a fence: when a term ends other than by being given
-                           back, nobody leads for at least this long behind its deadline. The store
-                           keeps the leases for so much longer than the TTL. */
+    /* For receivers without a fence: when a term ends other than by being given back, nobody leads
+     * for at least this long behind its deadline. The store keeps the session, and so all of its
+     * leases, for so much longer than the TTL. */
+    tenure_ns hold_off;
 };
 
 /* Open the store at @url and a session in it, and start the thread that keeps it alive.
@@ -151,10 +152,10 @@ struct tenure_event {
     const char *detail; /* LOST, REFUSED: what the store or the fence said last, for people. STOP:
                            what was asked for, "handover", "stand-down", "drain" or "yield". */
     /* Since 0.2. */
-    tenure_ns
-        proven; /* LOST: the instant of CLOCK_BOOTTIME at which the last renewal that the store
-                         confirmed was sent. Up to then the term is proven; work since then is the
-                         work to look at, or to undo. It may lie before WON. Otherwise 0. */
+    /* LOST: the instant of CLOCK_BOOTTIME at which the last renewal that the store confirmed was
+     * sent. Up to then the term is proven; work since then is the work to look at, or to undo. It
+     * may lie before WON. Otherwise 0. */
+    tenure_ns proven;
 };
 
 /* WON and LOST alternate strictly per election, beginning with WON. A term that ended before its
@@ -181,21 +182,22 @@ struct tenure_campaign {
     size_t size;
     tenure_callback *callback; /* NULL: poll tenure_token. */
     void *arg;
-    tenure_ns
-        stall_after; /* Without a tenure_check_in for so long the term ends; 0: it need not. */
+    /* Without a tenure_check_in for so long the term ends; 0: it need not. */
+    tenure_ns stall_after;
     tenure_ns grace; /* For this election; 0: that of the session. */
     unsigned flags;  /* enum tenure_campaign_flags. */
-    const char *const
-        *fences; /* URL#RESOURCE, NULL behind the last: raised before WON. One that is not there is
-                    not made: each grant is REFUSED. NULL: there is no fence; then make sure that a
-                    late write does no harm. */
+    /* URL#RESOURCE, NULL behind the last: raised before WON. One that is not there is not made:
+     * each grant is REFUSED. NULL: there is no fence; then make sure that a late write does no
+     * harm. */
+    const char *const *fences;
     /* Since 0.2. */
-    uint32_t slots;    /* A semaphore: up to this many candidates lead at the same time, each with a
-                       token of its own; 0 and 1: one. At most 64, the same number in all
-                       candidates, and without fences: a fence admits the highest token only. */
-    uint32_t priority; /* 1 to 9: among candidates that have one and wait, the higher leads first.
-                          0: the election takes no part. Only in stores that keep a line of those
-                          who wait, and without slots. */
+    /* A semaphore: up to this many candidates lead at the same time, each with a token of its own;
+     * 0 and 1: one. At most 64, the same number in all candidates, and without fences: a fence
+     * admits the highest token only. */
+    uint32_t slots;
+    /* 1 to 9: among candidates that have one and wait, the higher leads first. 0: the election
+     * takes no part. Only in stores that keep a line of those who wait, and without slots. */
+    uint32_t priority;
 };
 
 /* The same struct under a name that is no function's, for C++ and for those who prefer it. */

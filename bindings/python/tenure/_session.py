@@ -191,7 +191,7 @@ class Election:
 
     @property
     def slot(self) -> int:
-        """Of a semaphore (`slots`): the number of the slot that the term has, from 1; otherwise 0."""
+        """Of a semaphore (`slots`): the number of the term's slot, from 1; otherwise 0."""
         with self._lock:
             return int(self.session._library.fast.tenure_slot(self._pointer))
 
