@@ -287,6 +287,43 @@ TENURE_API TENURE_MUST_USE int tenure_observe_start(struct tenure *tenure, const
  * others hold all slots, VACANT that one is free. Lock-free. */
 TENURE_API uint32_t tenure_slot(const struct tenure_election *election);
 
+/* --- For operators ---------------------------------------------------------------------------- */
+
+/* As `tenure revoke`: take the lease @name away from its holder, or with a @token other than 0 only
+ * if that term still lasts. The holder is told, and the next one leads when it has given the lease
+ * back, at the latest a TTL from now. Blocks for the store's answers. @reterr may be NULL.
+ * Returns 0: it is taken away. TENURE_E_NOT_HELD: nobody holds it, or not under that token;
+ * TENURE_E_INVALID (the name); TENURE_E_UNSUPPORTED (the store has no revocation);
+ * TENURE_E_DENIED, TENURE_E_UNAVAILABLE, TENURE_E_CLOSED;
+ * TENURE_E_TIMEOUT: it may have happened. */
+TENURE_API int tenure_revoke(struct tenure *tenure, const char *name, uint64_t token,
+                             struct tenure_error *reterr);
+
+/* All zero but for the size: the defaults. */
+struct tenure_handover_options {
+    size_t size;
+    const char *to; /* The id of the candidate that is to lead; NULL: the next one. */
+    tenure_ns wait; /* How long to follow it; 0: 30 s. */
+    uint64_t token; /* Only the term of this token; 0: whichever it is. */
+};
+
+/* As `tenure handover`: ask the holder of @name to step down, and return when another one leads.
+ * The holder hears STOP with TENURE_REASON_ASKED and renews until its work has drained. @options,
+ * @ret_token and @reterr may be NULL. Blocks that long, and renewals go on meanwhile; not from
+ * within a callback, nor on the thread that calls tenure_dispatch if this process is the holder.
+ * tenure_close waits until it has returned.
+ * Returns 0, and the new term's token in @ret_token; the one of @to leads already: 0 and its token.
+ * TENURE_E_NOT_HELD: nobody holds it, or not under that token;
+ * TENURE_E_CONFLICT: another operator's wish is in force, or another term began than was asked for,
+ * told in @reterr: nobody else was waiting, or somebody who is not @to was faster;
+ * TENURE_E_TIMEOUT: not within @wait; the holder may still step down;
+ * TENURE_E_INVALID: the name, the options, or within a callback;
+ * TENURE_E_UNSUPPORTED: in this store a wish ends with its process: use the command;
+ * TENURE_E_DENIED, TENURE_E_UNAVAILABLE, TENURE_E_CLOSED. */
+TENURE_API int tenure_handover(struct tenure *tenure, const char *name,
+                               const struct tenure_handover_options *options, uint64_t *ret_token,
+                               struct tenure_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -471,7 +471,7 @@ static int check_campaign(const struct tenure *tenure, const struct tenure_campa
     return tn_entry_plan(&plan, reterr);
 }
 
-static int check_name(const char *name, struct tn_text *reterr)
+int tn_lib_check_name(const char *name, struct tn_text *reterr)
 {
     const char *reason = "it is NULL";
 
@@ -579,7 +579,7 @@ static int begin(struct tenure *tenure, const char *name, const struct tenure_ca
 
     if (tenure == NULL || ret_election == NULL)
         return TENURE_E_INVALID;
-    int rc = check_name(name, reterr);
+    int rc = tn_lib_check_name(name, reterr);
     if (rc == 0 && !observes)
         rc = check_free(name, campaign, reterr);
     if (rc == 0 && !tn_lib_alive(tenure))
@@ -734,8 +734,7 @@ void tenure_leave(struct tenure_election *election)
     tn_driver_unlock(&tenure->driver);
 }
 
-/* Until the condition is told, or @end; a spurious return does no harm. */
-static void wait_until(struct tenure *tenure, tenure_ns end)
+void tn_lib_wait_until(struct tenure *tenure, tenure_ns end)
 {
     struct timespec at;
 
@@ -777,7 +776,7 @@ int tenure_wait(struct tenure_election *election, tenure_ns timeout, uint64_t *r
             rc = TENURE_E_TIMEOUT;
         if (rc < 0 || token != 0)
             break;
-        wait_until(tenure, end);
+        tn_lib_wait_until(tenure, end);
     }
     election->waiters--;
     tenure->waiting--;

@@ -148,6 +148,13 @@ void tn_election_health(struct tenure_election *election);
 /* Into @reterr, unless NULL: @code and its text, or what it means. Returns @code. */
 int tn_lib_fail(int code, const char *text, struct tenure_error *reterr);
 
+/* Until @tenure's condition is told, or @end (TN_NEVER: none); a spurious return does no harm. Lock
+ * held. */
+void tn_lib_wait_until(struct tenure *tenure, tenure_ns end);
+
+/* 0, or INVALID: why @name is not a name. */
+int tn_lib_check_name(const char *name, struct tn_text *reterr);
+
 /* The application's word. Lock held. */
 void tn_election_wish(struct tenure_election *election, enum tn_claim_event_kind wish);
 

@@ -69,7 +69,8 @@ void tn_driver_lock(struct tn_driver *driver)
 
 static bool has_work(const struct tn_driver *driver)
 {
-    return driver->outbox != NULL || driver->chores != NULL || driver->close_by == 0;
+    return driver->outbox != NULL || driver->errands != NULL || driver->chores != NULL ||
+           driver->close_by == 0;
 }
 
 /* Wake the loop's thread if there is something only it can do. */
@@ -261,6 +262,17 @@ static void done(struct tn_store_req *store_req)
     tn_driver_unlock(driver);
 }
 
+static void errand_done(struct tn_store_req *req)
+{
+    struct tn_driver_errand *errand = (struct tn_driver_errand *)(void *)req;
+    struct tn_driver *driver = errand->driver;
+
+    tn_driver_lock(driver);
+    tn_text_cut_full(req->error, sizeof req->error);
+    errand->done(errand); /* From here on it may be gone. */
+    tn_driver_unlock(driver);
+}
+
 /* --- The loop --------------------------------------------------------------------------------- */
 
 /* Who campaigns wants to know what operators ask of it. */
@@ -379,6 +391,18 @@ static void finish(struct tn_driver *driver)
         driver->store->ops->close(driver->store, store_closed, driver);
 }
 
+static void run_errands(struct tn_driver *driver)
+{
+    tn_driver_lock(driver);
+    struct tn_driver_errand *list = driver->errands, *next;
+    driver->errands = NULL;
+    tn_driver_unlock(driver);
+    for (; list != NULL; list = next) {
+        next = list->next;
+        tn_store_submit(driver->store, &list->req);
+    }
+}
+
 static void work(struct tn_driver *driver)
 {
     struct tn_driver_req *list, *next;
@@ -394,6 +418,7 @@ static void work(struct tn_driver *driver)
         next = list->next;
         tn_store_submit(driver->store, &list->req);
     }
+    run_errands(driver);
     finish(driver);
 }
 
@@ -590,6 +615,15 @@ void tn_driver_raised(struct tn_driver *driver, const struct tn_request *request
                       uint64_t token)
 {
     tn_candidate_raised(&driver->candidate, tn_driver_now(driver), request, status, token);
+}
+
+void tn_driver_run(struct tn_driver *driver, struct tn_driver_errand *errand)
+{
+    TN_ASSERT(!driver->closing);
+    errand->driver = driver;
+    errand->req.done = errand_done;
+    errand->next = driver->errands;
+    driver->errands = errand;
 }
 
 void tn_driver_tick(struct tn_driver *driver)

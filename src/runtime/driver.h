@@ -37,6 +37,14 @@ struct tn_driver_seat {
     bool note_watched; /* So is the name of notes about it. */
 };
 
+/* An operation beside the candidate's own, such as an operator's. The caller's, until done. */
+struct tn_driver_errand {
+    struct tn_store_req req; /* First. The caller sets its op. */
+    struct tn_driver *driver;
+    struct tn_driver_errand *next;
+    void (*done)(struct tn_driver_errand *errand); /* On the loop's thread, with the lock held. */
+};
+
 struct tn_driver_host {
     /* WON, DRAIN, LOST, REFUSED, LEADER. */
     void (*tell)(void *arg, struct tn_driver_seat *seat, const struct tn_claim_action *action);
@@ -73,6 +81,7 @@ struct tn_driver {
     struct tn_driver_seat **buckets; /* By name; a power of two. */
     uint32_t bucket_count;
     struct tn_driver_req *outbox, **outbox_end;
+    struct tn_driver_errand *errands;
     struct tn_driver_seat *chores;
     uint32_t leaving; /* Seats that wait for their release. */
     bool nudged, closing, closed;
@@ -139,6 +148,10 @@ void tn_driver_expire(struct tn_driver *driver);
 
 /* How another process is bound to the present session; false: nobody needs to be. */
 bool tn_driver_binding(struct tn_driver *driver, struct tn_store_binding *ret_binding);
+
+/* Send it; its done() comes once the store has answered, at the latest when its patience is over.
+ * Before tn_driver_close all must be done. */
+void tn_driver_run(struct tn_driver *driver, struct tn_driver_errand *errand);
 
 /* Close the session, and give up waiting for the store's answer at @by; then the loop ends. All
  * seats are disposed of. The answer is in close_status. */
