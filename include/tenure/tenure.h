@@ -11,9 +11,14 @@
  *     int rc = tenure_open(NULL, NULL, &tenure, NULL);
  *     if (rc == 0)
  *         rc = tenure_campaign(tenure, "nightly-report", &campaign, &election);
- *     while (rc == 0 && !stopping && (rc = tenure_wait(election, -1, &token)) == 0)
- *         while (!stopping && tenure_token(election) == token)
+ *     while (!stopping && (rc == 0 || rc == TENURE_E_TIMEOUT)) {
+ *         rc = tenure_wait(election, 500000000, &token);
+ *         while (rc == 0 && !stopping && tenure_token(election) == token)
  *             write_something(token);
+ *     }
+ *
+ * The token is 0 also when somebody asks for a hand-over; the lease passes on when the loop is back
+ * in tenure_wait, never during a write.
  *
  * One handle is one session: a single thread of its own renews it, however many names it campaigns
  * for. Deadlines count from the moment a renewal was sent, on a clock that also runs in suspend,
@@ -167,7 +172,8 @@ typedef void tenure_callback(struct tenure_election *election, const struct tenu
 enum tenure_campaign_flags {
     TENURE_DRAINED_ON_RETURN = 1, /* When the callback returns from STOP or LOST, the work has
                                      stopped: tenure_drained need not be called. Without a
-                                     callback: there is never anything to stop. */
+                                     callback the next tenure_wait says so; call it from one
+                                     thread, and only when no work of the last term runs. */
     TENURE_NOT_READY = 2,         /* Wait for tenure_ready(election, true). */
     TENURE_TELL_RENEWED = 4,
     TENURE_TELL_HEALTH = 8,
@@ -180,7 +186,8 @@ enum tenure_campaign_flags {
 /* All zero but for the size: the defaults. */
 struct tenure_campaign {
     size_t size;
-    tenure_callback *callback; /* NULL: poll tenure_token. */
+    tenure_callback *callback; /* NULL: call tenure_wait and tenure_token. The token is 0 from STOP
+                                  on, so that the work ends. */
     void *arg;
     /* Without a tenure_check_in for so long the term ends; 0: it need not. */
     tenure_ns stall_after;
@@ -266,8 +273,11 @@ TENURE_API const char *tenure_version(void);
 /* Block until @election leads, for @timeout at most; negative: without a limit; 0: only look.
  * Returns 0, and the term's token in @ret_token: ask tenure_token before each write all the same.
  * TENURE_E_TIMEOUT; TENURE_E_CLOSED: the election was left, or the handle closed, meanwhile;
- * TENURE_E_INVALID: it only observes. On error @ret_token is unchanged. Any number of threads may
- * wait; with TENURE_OWN_LOOP no tenure_dispatch is needed for it. */
+ * TENURE_E_INVALID: it only observes, or see below. On error @ret_token is unchanged. Any number of
+ * threads may wait; with TENURE_OWN_LOOP no tenure_dispatch is needed for it.
+ * With TENURE_DRAINED_ON_RETURN and no callback a call means that no work of the last term runs any
+ * more: after STOP or LOST it gives the lease back. Then all calls come from one thread;
+ * TENURE_E_INVALID: it is another one. */
 TENURE_API TENURE_MUST_USE int tenure_wait(struct tenure_election *election, tenure_ns timeout,
                                            uint64_t *ret_token);
 

@@ -3,10 +3,12 @@
  * The core's news become flags on the election, at most one of each kind, so that an application
  * which does not listen costs no memory. tenure_dispatch (tenure.c) turns the flags into callbacks
  * in an order that keeps WON and LOST in turn. */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/name.h"
@@ -49,8 +51,10 @@ static void tell_won(struct tenure_election *election, const struct tn_claim_act
     election->unheard = false;
     election->taken_back = false;
     election->anxious = false;
-    /* Without a callback the application learns of the term from tenure_token, from now on. */
-    election->heard = election->callback == NULL || again;
+    election->owes_drained = false;
+    /* Without a callback the application learns of the term from tenure_token, and may be at work
+     * from now on. With the flag it counts only when somebody has read the token. */
+    election->heard = again || (election->callback == NULL && !election->drained_on_return);
     election->won = election->callback != NULL;
     atomic_store(&election->seen, false);
     atomic_store_explicit(&election->token, action->token, memory_order_release);
@@ -155,6 +159,8 @@ static void tell(void *arg, struct tn_driver_seat *seat, const struct tn_claim_a
     case TN_CLAIM_DO_DRAIN:
         if (!take_back_won(election))
             election->stop = true;
+        if (election->callback == NULL) /* No event tells it to stop, so the token does. */
+            atomic_store(&election->token, 0);
         election->stop_note = (uint8_t)action->note;
         break;
     case TN_CLAIM_DO_LOST:
@@ -750,6 +756,27 @@ void tn_lib_wait_until(struct tenure *tenure, tenure_ns end)
     (void)pthread_cond_timedwait(&tenure->returned, &tenure->driver.lock, &at);
 }
 
+/* With TENURE_DRAINED_ON_RETURN and no callback, the thread that asks for a term has finished with
+ * the one before. It is one thread: another one cannot speak for it. */
+static int enter_wait(struct tenure_election *election)
+{
+    struct tenure *tenure = election->tenure;
+    int rc = 0;
+
+    tn_driver_lock(&tenure->driver);
+    if (election->asker != 0 && election->asker != gettid()) {
+        rc = TENURE_E_INVALID;
+    } else {
+        election->between_terms = true;
+        election->asker = gettid();
+        if (election->owes_drained && !election->left && !tenure->closing)
+            tn_election_wish(election, TN_CLAIM_EV_DRAINED);
+        election->owes_drained = false;
+    }
+    tn_driver_unlock(&tenure->driver);
+    return rc;
+}
+
 int tenure_wait(struct tenure_election *election, tenure_ns timeout, uint64_t *ret_token)
 {
     if (election == NULL || ret_token == NULL)
@@ -765,6 +792,10 @@ int tenure_wait(struct tenure_election *election, tenure_ns timeout, uint64_t *r
         return TENURE_E_CLOSED;
     if (election->observes)
         return TENURE_E_INVALID;
+    if (election->callback == NULL && election->drained_on_return)
+        rc = enter_wait(election);
+    if (rc < 0)
+        return rc;
     tn_driver_lock(&tenure->driver);
     tenure->waiting++;
     election->waiters++;
@@ -779,6 +810,7 @@ int tenure_wait(struct tenure_election *election, tenure_ns timeout, uint64_t *r
         tn_lib_wait_until(tenure, end);
     }
     election->waiters--;
+    election->between_terms = false;
     tenure->waiting--;
     (void)pthread_cond_broadcast(&tenure->returned);
     tn_driver_unlock(&tenure->driver);

@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "core/slots.h"
 #include "lib/agent.h"
@@ -84,18 +85,21 @@ struct tenure_election {
     uint8_t lost_reason, refused_reason;
     uint8_t stop_note; /* enum tn_note_kind; NONE: the application resigned. */
     bool won, stop, lost, refused, leader, leader_held, renewed, health;
-    bool leader_mine; /* The record that was told last is of our own grant. */
-    bool heard;       /* WON of the present term was told. */
-    bool anxious;     /* JEOPARDY was told in it, and SAFE not yet. */
-    bool unheard;     /* The term ended before its WON was told: nothing was started. */
-    bool taken_back;  /* It counts as never told, even if a thread reads the token later. */
-    bool regressed;   /* That the store went back was told, and there was no term since. */
+    bool leader_mine;   /* The record that was told last is of our own grant. */
+    bool heard;         /* WON of the present term was told. */
+    bool anxious;       /* JEOPARDY was told in it, and SAFE not yet. */
+    bool unheard;       /* The term ended before its WON was told: nothing was started. */
+    bool taken_back;    /* It counts as never told, even if a thread reads the token later. */
+    bool regressed;     /* That the store went back was told, and there was no term since. */
+    bool between_terms; /* The asker is in tenure_wait, so no work is under way. */
+    bool owes_drained;  /* It is not, and STOP or LOST has come. */
     bool has_news, left, dispose_later;
     bool observes, drained_on_return, tell_renewed, tell_health;
     bool raising;     /* A thread is at its fences. */
     uint8_t level;    /* Of an election that shows who waits; 0: it is none of these. */
     atomic_bool seen; /* Somebody has read the token, and may be at work. */
     uint32_t waiters; /* Threads in tenure_wait. */
+    pid_t asker;      /* The thread that calls tenure_wait, without a callback; 0: none has. */
     char **fences;    /* NULL: none; otherwise one block, and NULL behind the last. */
     char name[];
 };

@@ -139,8 +139,12 @@ static bool call(struct tenure *tenure, struct tenure_election *election,
         return false;
     }
     if (election->drained_on_return && !tenure->closing && event->token == election->won_token &&
-        (event->kind == TENURE_STOP || event->kind == TENURE_LOST))
-        tn_election_wish(election, TN_CLAIM_EV_DRAINED);
+        (event->kind == TENURE_STOP || event->kind == TENURE_LOST)) {
+        if (election->callback != NULL || election->between_terms)
+            tn_election_wish(election, TN_CLAIM_EV_DRAINED);
+        else /* Work may be under way: until the application calls tenure_wait. */
+            election->owes_drained = true;
+    }
     return true;
 }
 

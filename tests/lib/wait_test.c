@@ -104,6 +104,61 @@ TEST(wait_ends_when_the_election_or_the_handle_does)
     CHECK_EQ_I64(tenure_close(a), 0);
 }
 
+/* P5: an operator's hand-over, or a resignation, in the middle of a write. The write ends, the loop
+ * asks tenure_wait again, and only then the next candidate leads. */
+TEST(without_a_callback_the_lease_passes_on_when_wait_is_called_again)
+{
+    struct listener *next = listener_new();
+    const char *url = stage_url();
+    struct tenure *a = stage_open_ttl(url, "a", 0, TN_SEC(10)), *b = stage_open(url, "b", 0);
+    struct tenure_election *first = stage_campaign(a, "job", TENURE_DRAINED_ON_RETURN, NULL);
+    uint64_t token = 0, other = 0;
+
+    CHECK_EQ_I64(tenure_wait(first, STAGE_PATIENCE, &token), 0);
+    (void)stage_campaign(b, "job", TENURE_DRAINED_ON_RETURN, next);
+    CHECK_EQ_I64(tenure_resign(first), 0);
+    CHECK(stage_leads(first, false)); /* The loop hears of it. */
+    tn_clock_pause(TN_MS(500));       /* The write goes on. */
+    CHECK_EQ_U64(listener_count(next, TENURE_WON), 0);
+    CHECK_EQ_I64(tenure_wait(first, 0, &other), TENURE_E_TIMEOUT);
+    CHECK(listener_waits(next, TENURE_WON, 1));
+    CHECK(listener_last(next, TENURE_WON).token > token);
+    CHECK_EQ_I64(tenure_close(a), 0);
+    CHECK_EQ_I64(tenure_close(b), 0);
+}
+
+/* Inside tenure_wait nothing runs, and a token that nobody has read started nothing. */
+TEST(without_a_callback_a_term_that_nobody_works_in_passes_on_at_once)
+{
+    struct listener *next = listener_new();
+    const char *url = stage_url();
+    struct tenure *a = stage_open_ttl(url, "a", 0, TN_SEC(10)), *b = stage_open(url, "b", 0);
+    struct tenure_election *first = stage_campaign(a, "job", TENURE_DRAINED_ON_RETURN, NULL);
+    tenure_ns by = tn_boottime() + STAGE_PATIENCE;
+
+    while (atomic_load(&first->token) == 0 && tn_boottime() < by)
+        tn_clock_pause(TN_MS(1));
+    (void)stage_campaign(b, "job", TENURE_DRAINED_ON_RETURN, next);
+    CHECK_EQ_I64(tenure_resign(first), 0);
+    CHECK(listener_waits(next, TENURE_WON, 1));
+    CHECK_EQ_I64(tenure_close(a), 0);
+    CHECK_EQ_I64(tenure_close(b), 0);
+}
+
+TEST(without_a_callback_one_thread_waits_for_the_terms)
+{
+    struct tenure *tenure = stage_open(stage_url(), "a", 0);
+    struct waiting other = { .timeout = 0 };
+    uint64_t token = 0;
+
+    other.election = stage_campaign(tenure, "job", TENURE_DRAINED_ON_RETURN, NULL);
+    CHECK_EQ_I64(tenure_wait(other.election, STAGE_PATIENCE, &token), 0);
+    pthread_t thread = start_waiting(&other);
+    CHECK_EQ_I64(pthread_join(thread, NULL), 0);
+    CHECK_EQ_I64(other.rc, TENURE_E_INVALID);
+    CHECK_EQ_I64(tenure_close(tenure), 0);
+}
+
 static void check_refused(struct tenure *tenure, const char *name, tenure_campaign_options options,
                           const char *words)
 {

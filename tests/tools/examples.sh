@@ -32,6 +32,7 @@ cat >"$t_dir/reader.h" <<'END'
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tenure/tenure.h"
 
@@ -52,6 +53,15 @@ static inline void write_something(uint64_t token)
     static int written;
 
     printf("wrote with %" PRIu64 "\n", token);
+    if (getenv("STOP_AT") != NULL) { /* A long write, to hand over in its middle. */
+        struct timespec write = { .tv_sec = 1 };
+        (void)fflush(stdout);
+        (void)nanosleep(&write, NULL);
+        printf("written with %" PRIu64 "\n", token);
+        (void)fflush(stdout);
+        stopping = access(getenv("STOP_AT"), F_OK) == 0;
+        return;
+    }
     if (++written >= 3 && started) /* The callback is on a thread of its own. */
         stopping = 1;
     wait_a_moment();
@@ -108,6 +118,35 @@ leads tenure.h "$(block include/tenure/tenure.h tenure_open)" "$end"
 
 t_case "README.md"
 leads README.md "$(block README.md tenure_open)" "$end"
+
+# The next one prints what was written by the time it leads: no write is open.
+hand_over() { # OF STORE
+    leads "$1" "$(block "$1" tenure_open)" "$end"
+    TENURE_STORE=$2
+    rm -f "$t_dir/stop" "$t_dir/old"
+    : >"$t_dir/old"
+    STOP_AT=$t_dir/stop "$t_dir/example" >>"$t_dir/old" 2>&1 &
+    old=$!
+    timeout 30 sh -c 'until grep -q "^wrote" "$1"; do sleep 0.01; done' - "$t_dir/old"
+    "$TENURE_BUILD/tenure" run nightly-report -- cat "$t_dir/old" >"$t_dir/seen" \
+        2>"$t_dir/next.err" &
+    next=$!
+    # More than once, if the next one did not wait yet.
+    timeout 60 sh -c 'until [ -s "$2" ]; do "$1" handover --wait 5s nightly-report; done; true' \
+        - "$TENURE_BUILD/tenure" "$t_dir/seen" >"$t_dir/handover" 2>&1
+    status=$?
+    t_check "$1: handed over: $(cat "$t_dir/handover" "$t_dir/next.err")" [ "$status" -eq 0 ]
+    wait "$next"
+    t_check "$1: the next one leads between writes: $(cat "$t_dir/seen")" \
+        sh -c "tail -n 1 '$t_dir/seen' | grep -q '^written'"
+    : >"$t_dir/stop"
+    wait "$old"
+    t_check "$1 ends well: $(tail -n 2 "$t_dir/old")" grep -q '^ended' "$t_dir/old"
+}
+t_case "a hand-over in the middle of a write waits for its end"
+hand_over include/tenure/tenure.h "$TENURE_STORE"
+hand_over README.md "sqlite:$t_dir/tenure.db"
+TENURE_STORE=sqlite:$t_dir/example.db
 
 t_case "docs/library.md: open, campaign, work, close"
 before=$(block docs/library.md worker_start)
