@@ -53,6 +53,7 @@ class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         shutil.copyfile(build_library(), Path(self.build_lib, "tenure", "libtenure.so"))
+        shutil.copyfile(ROOT / "LICENSE", Path(self.build_lib, "tenure", "LICENSE"))
 
 
 class PlatformWheel(bdist_wheel):

@@ -51,6 +51,9 @@ t_check "go vet: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 t_case "the module needs no other module"
 t_refute "go.mod requires one" grep -q '^require' "$module/go.mod"
 
+t_case "the module carries the licence, which goes with each copy"
+t_check "the same" cmp "$TENURE_ROOT/LICENSE" "$module/LICENSE"
+
 t_case "the quick start of docs/go.md does what the page says"
 mkdir "$t_dir/quick"
 awk '/^```go$/ { inside = 1; next } /^```$/ && inside { exit } inside' \

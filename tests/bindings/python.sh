@@ -71,7 +71,7 @@ t_check "the sources stay as they are: $(diff "$t_dir/before" "$t_dir/after")" \
 set -- "$t_dir"/wheels/*.whl
 t_check "its name: $1" sh -c "echo '$1' | grep -q 'tenure-[0-9.]*-py3-none-linux_[a-z0-9_]*\.whl$'"
 $python -m zipfile --list "$1" >"$t_dir/list"
-for file in __init__.py py.typed libtenure.so; do
+for file in __init__.py py.typed libtenure.so LICENSE; do
     t_check "$file is in it" grep -q "^tenure/$file " "$t_dir/list"
 done
 make_environment "$environment" "$t_dir/wheels"

@@ -57,7 +57,10 @@ check_link() {
 }
 
 check_links() {
-    documents "$1" | while read -r file; do
+    {
+        documents "$1"
+        (cd "$1" && find bindings -name '*.md' 2>/dev/null)
+    } | while read -r file; do
         without_code "$1/$file" | grep -Eo '\]\([^) ]+\)' | sed 's/^](//; s/)$//' |
             while read -r target; do check_link "$1" "$file" "$target"; done
     done
