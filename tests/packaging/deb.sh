@@ -43,10 +43,12 @@ t_check "$(grep -E '^[EW]:' "$t_out")" [ "$t_status" -eq 0 ]
 
 t_case "in a bare Debian 12"
 bare_begin
-mkdir "$root/packages"
-cp "$t_dir"/packages/*.deb "$root/packages"
-inside sh -c 'apt-get -qq -y --no-install-recommends install /packages/libtenure0_*.deb \
-    /packages/libtenure-dev_*.deb /packages/tenure_*.deb /packages/tenured_*.deb'
+mkdir "$root/build-deb"
+cp "$t_dir"/packages/*.deb "$root/build-deb"
+t_check "four packages" [ "$(find "$root/build-deb" -name '*.deb' | wc -l)" -eq 4 ]
+# The README's words; apt-get is apt for scripts.
+t_check "the README says how" grep -qF 'apt install ./build-deb/*.deb' "$TENURE_ROOT/README.md"
+inside sh -c 'cd / && apt-get -qq -y --no-install-recommends install ./build-deb/*.deb'
 fine "the packages are installed"
 
 t_case "the command leads, with nothing else"
@@ -56,6 +58,14 @@ t_prints "leads with 1"
 inside sh /usr/share/doc/tenure/examples/demo.sh /usr/bin/tenure
 fine "the demo"
 t_prints "tokens strictly rising"
+
+t_case "the quick start of the README, in its own words"
+sed -n '/^## Quick start: a cron job/,/^## /p' "$TENURE_ROOT/README.md" |
+    sed -n '/^```sh$/,/^```$/{ /^```/d; p; }; /^```$/q' >"$root/quick"
+inside sh -e /quick
+fine "the quick start"
+t_prints "leads with token 1"
+t_prints "nightly-report: free, last token 1"
 
 t_case "the unit names the program that is installed"
 unit=$root/lib/systemd/system/tenured.service
