@@ -163,7 +163,7 @@ clean:
 
 help:
 	@echo "make            build build/tenure and build/tenured"
-	@echo "make check      build and run all tests"
+	@echo "make check      build, and run the tests that are not named below"
 	@echo "make check-python  the Python package: its wheel, installed, and its tests"
 	@echo "make check-go   the Go module: its tests under the race detector"
 	@echo "make check-engines  the stores on S3 and others, on their real servers"
