@@ -67,6 +67,21 @@ for line in 'up 1' 'won_total 1' 'given_back_total 1' 'recalled_total 0' 'observ
 done
 kill -KILL "$agent"
 
+t_case "an application changes one variable"
+agent q 30s
+t_run env TENURE_STORE="$(at q)" timeout 30 "$tenure" run --ttl 10s variable -- sh -c 'echo led'
+t_check "it leads: $(cat "$t_err")" grep -qx led "$t_out"
+led() { "$tenure" status --store "$upstream" --json variable | grep -q '"token":[1-9]'; }
+t_check "upstream" led
+kill -KILL "$agent"
+
+t_case "the packaged agent's configuration, as the document has it"
+sed -n 's/^    \(upstream.*\)/\1/p' "$TENURE_ROOT/docs/agent.md" >"$t_dir/agent.conf"
+t_check "two lines: $(cat "$t_dir/agent.conf")" [ "$(wc -l <"$t_dir/agent.conf")" -eq 2 ]
+t_run "$tenured" --config "$t_dir/agent.conf" --data "$t_dir/packaged" \
+    --listen "unix:$t_dir/packaged.sock" --check-config
+t_check "is good: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+
 t_case "who only looks does not have an agent observe any number of names"
 agent m 30s --max-leases 5
 looked() { redis-cli -s "$t_dir/m.sock" LEASE GET "$1" 2>&1 | head -n 1; }

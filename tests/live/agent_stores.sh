@@ -27,26 +27,35 @@ fails_over() {
     end "$agent"
 }
 
+# both_act_on NAME CRASH...: two agents above $upstream, whose server crashes and is back in time.
+both_act_on() {
+    on_name=$1
+    shift
+    agent a 30s
+    on_a=$agent
+    agent b 30s
+    candidate a-1 "$on_name" "$(at a)" 15s
+    until_acted "$on_name" 0
+    candidate b-1 "$on_name" "$(at b)" 15s
+    t_check "the server is back" "$@"
+    last=$(now_ms)
+    t_check "somebody acts on" until_true 60 acts_on
+    end_all
+    t_promise "one after the other" apart "$on_name"
+    end "$on_a"
+    end "$agent"
+}
+acts_on() { [ "$(acted_at "$on_name")" -gt $((last + 4000)) ]; }
+
 t_case "redis: a process is killed, and an agent is started again"
 t_check "a server" rd_start 1
 upstream=$(rd_url 1)
 fails_over
 goes_on "$upstream"
 
-t_case "redis: the server is started again within the TTL, and both agents go on"
-agent a 30s
-agent b 30s
-candidate a-1 server "$(at a)" 15s
-until_acted server 0
-candidate b-1 server "$(at b)" 15s
-rd_kill 1 KILL
-t_check "it is back" rd_start 1
-last=$(now_ms)
-acts_on() { [ "$(acted_at server)" -gt $((last + 4000)) ]; }
-t_check "somebody acts on" until_true 60 acts_on
-end_all
-t_promise "one after the other" apart server
-agents_end
+t_case "redis: the server is started again within the TTL, and the agents go on"
+redis_again() { rd_kill 1 KILL && rd_start 1; }
+both_act_on redis-server redis_again
 
 pg_begin
 pg_init || t_fail "no cluster"
@@ -55,6 +64,10 @@ t_case "postgres: a process is killed, and an agent is started again"
 upstream="postgres://tester@127.0.0.1:$pg_port/postgres?sslmode=disable"
 fails_over
 goes_on "$upstream"
+
+t_case "postgres: the server crashes and is back within the TTL, and the agents go on"
+postgres_again() { pg_stop immediate && pg_start; }
+both_act_on postgres-server postgres_again
 pg_stop
 
 zk_need

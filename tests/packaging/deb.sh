@@ -71,6 +71,10 @@ t_case "the unit names the program that is installed"
 unit=$root/lib/systemd/system/tenured.service
 start=$(sed -n '/^ExecStart=/,/[^\\]$/p' "$unit" | sed 's/^ExecStart=//; s/\\$//' | tr '\n' ' ')
 t_check "$start" [ -x "$root${start%% *}" ]
+unit=$root/lib/systemd/system/tenured-agent.service
+agent=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' "$unit")
+t_check "the agent's, too: $agent" [ -n "$agent" ]
+t_check "the agent's program is there" [ -x "$root$agent" ]
 
 t_case "the daemon runs as its own user, and an application in the group leads there"
 cat >"$root/try" <<END
