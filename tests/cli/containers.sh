@@ -64,14 +64,15 @@ new_case() {
     inside=$t_dir/inside
     rm -rf "$shared" "$inside" "$t_dir"/err.*
     mkdir -m 700 "$shared" "$inside"
+    from=$shared to=$inside
     : >"$log"
     can_box || t_skip "namespaces are not allowed here: $(tail -n 1 "$t_dir/why")"
     can_box
 }
 
-# candidate ID AHEAD STORE: a run in a container of its own; $pid.
+# candidate ID AHEAD STORE: a run in a container of its own, with $from mounted on $to; $pid.
 candidate() {
-    (box "$2" "$shared" "$inside" "$tenure" run --ttl 2s --id "$1" --store "$3" job -- \
+    (box "$2" "$from" "$to" "$tenure" run --ttl 2s --id "$1" --store "$3" job -- \
         "$worker") >"$t_dir/out.$1" 2>"$t_dir/err.$1" &
     pid=$!
     pids+=("$pid")
@@ -169,11 +170,18 @@ if new_case "SQLite: a user without a mapping is refused, since all such users l
         --store "sqlite:$shared/t.db"
 fi
 
-if new_case "tenured: containers share a socket"; then
+if new_case "tenured: containers share a socket, by its directory and then by the file alone"; then
     mkdir -m 700 "$t_dir/data"
     "$tenured" --data "$t_dir/data" --listen "unix:$shared/s" >"$t_dir/daemon" 2>&1 &
     pids+=($!)
     t_check "the daemon listens: $(cat "$t_dir/daemon")" until_true 20 test -S "$shared/s"
+    hands_over "unix:$inside/s" 0 86400 1000000
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null
+    until_true 20 no_worker || t_fail "a worker is still there"
+    : >"$log"
+    from=$shared/s to=$inside/s
+    : >"$to"
     hands_over "unix:$inside/s" 0 86400 1000000
 fi
 

@@ -43,5 +43,23 @@ t_check "taken over in $took ms: after the TTL, not much later" [ $took -gt 2500
 t_check "taken over in $took ms" [ $took -lt 12000 ]
 t_promise "no two acted at one time" apart job
 end_all
+t_case "a backup that is put back: who knows better refuses to lead, and says why"
+here=$(url "$pg_port")
+"$tenure" run --store "$here" --ttl 3s first -- true # It makes the tables.
+pg_sql postgres "UPDATE tenure.state SET token = 1000"
+candidate ada gone "$here" 3s
+until_acted gone 1000
+pg_sql postgres "TRUNCATE tenure.lease, tenure.waiter, tenure.session CASCADE;
+    UPDATE tenure.state SET token = 7"
+t_check "ada refuses: $(cat "$t_dir/gone.err")" \
+    until_line "$t_dir/gone.err" "refused to lead with token [0-9]*: token-regressed" 30
+remedy=$(sed -n "s/.*psql -c '\(UPDATE tenure.state SET token = [0-9]*\)'.*/\1/p" "$t_dir/gone.err")
+t_check "and names the remedy: $(cat "$t_dir/gone.err")" [ -n "$remedy" ]
+t_promise "and nobody has led with a lower one" apart gone
+pg_sql postgres "$remedy"
+until_acted gone "$token"
+end_all
+t_promise "until the counter is put right" apart gone
+
 faults_one "$pg_port"
 t_done

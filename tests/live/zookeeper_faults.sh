@@ -18,8 +18,32 @@ if ! zk_start one; then
     t_done
 fi
 zk_faults_of_one
+# A session lives for 4/3 TTL and a tick, see docs/stores/zookeeper.md.
+# shellcheck disable=SC2034 # For faults.lib.
+line_late=2500
 faults_one "$1"
 faults_replay "$1" 30
+t_case "an ensemble that has lost its data: who knows better refuses to lead, and says why"
+for number in $(seq 8); do
+    "$tenure" run --store "$(url "$1")" --ttl 5s "burnt$number" -- true
+done
+candidate ada gone "$(url "$1")" 3s
+until_acted gone 20 # More than a new ensemble's first grant has.
+zk_kill one
+rm -rf "$t_dir/one/data"
+mkdir "$t_dir/one/data"
+zk_start one
+t_check "ada refuses" \
+    until_line "$t_dir/gone.err" "refused to lead with token [0-9]*: token-regressed" 60
+t_check "and says what to do: $(cat "$t_dir/gone.err")" \
+    grep -q "its tokens rise with every write to the ensemble" "$t_dir/gone.err"
+t_promise "and nobody has led with a lower one" apart gone
+known=$token
+writes() { "$tenure" run --store "$(url "$1")" --ttl 5s burnt -- true && has_acted gone "$known"; }
+t_check "and leads again when they have risen" until_true 90 writes "$1"
+end_all
+t_promise "with a higher one" apart gone
+
 t_case "a server that agrees to less: the deadline follows what was agreed to"
 zk_kill one
 echo "maxSessionTimeout=4000" >>"$t_dir/one/zoo.cfg"
