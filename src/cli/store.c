@@ -186,6 +186,9 @@ static void add_text(struct tn_text *text, const struct tn_shown *shown)
         tn_text_add(text, "free, never held");
     } else if (!record->held) {
         tn_text_addf(text, "free, last token %" PRIu64, record->token);
+        if (shown->store->ops->delay_most > 0)
+            tn_text_addf(text, ", a lock-delay of up to %s may keep it back",
+                         tn_cli_duration(ttl, shown->store->ops->delay_most));
     } else {
         tn_text_add(text, "held by ");
         tn_text_escape(text, record->label, record->label_len);
