@@ -2,9 +2,12 @@
  *
  *   Dynamo serve PORT [DATA-FOLDER]
  *   Dynamo contend PORT TABLE NAME OWNER LOG LEASE_MS HOLD_MS COUNT keep|delete
+ *   Dynamo stuck PORT TABLE NAME OWNER LOG LEASE_MS
  *   Dynamo list PORT TABLE
  *
- * A term of "contend" is two lines in LOG: "begin MS OWNER" and "end MS OWNER". */
+ * A term of "contend" is two lines in LOG: "begin MS OWNER" and "end MS OWNER". "stuck" appends
+ * "act MS OWNER" until it is killed, whether the lock is lost or not: as work does that does not
+ * ask. */
 import com.amazonaws.services.dynamodbv2.AcquireLockOptions;
 import com.amazonaws.services.dynamodbv2.AmazonDynamoDBLockClient;
 import com.amazonaws.services.dynamodbv2.AmazonDynamoDBLockClientOptions;
@@ -92,11 +95,23 @@ public class Dynamo {
         }
     }
 
+    static void stick(String[] words) throws Exception {
+        AmazonDynamoDBLockClient locks =
+            locks(words[1], words[2], words[4], Long.parseLong(words[6]));
+        locks.acquireLock(AcquireLockOptions.builder(words[3]).build());
+        for (;;) {
+            write(words[5], "act " + System.currentTimeMillis() + " " + words[4]);
+            Thread.sleep(20);
+        }
+    }
+
     public static void main(String[] words) throws Exception {
         if (words[0].equals("serve"))
             serve(words[1], words.length > 2 ? words[2] : null);
         else if (words[0].equals("contend"))
             contend(words);
+        else if (words[0].equals("stuck"))
+            stick(words);
         else
             try (AmazonDynamoDBLockClient locks = locks(words[1], words[2], "lister", 1000)) {
                 locks.getAllLocksFromDynamoDB(false).forEach(
