@@ -34,7 +34,7 @@ done
 END_OF_WORK
 chmod +x "$t_dir/work"
 
-kills=${TENURE_SLOT_KILLS:-3} # One of each kind.
+kills=${TENURE_SLOT_KILLS:-3} # One of each kind; more for longer.
 
 # until_true TENTHS CMD...
 until_true() {
@@ -46,13 +46,9 @@ until_true() {
         sleep 0.1
     done
 }
-# candidates COUNT SLOTS
-candidates() {
-    for number in $(seq "$1"); do
-        "$tenure" run --slots "$2" --id "c$number" --ttl 2s pool -- "$t_dir/work" \
-            2>"$t_dir/c$number.err" &
-        echo $! >"$t_dir/pid.c$number"
-    done
+start_candidate() { # ID SLOTS
+    "$tenure" run --slots "$2" --id "$1" --ttl 2s pool -- "$t_dir/work" 2>"$t_dir/$1.err" &
+    echo $! >"$t_dir/pid.$1"
 }
 holders() { "$tenure" list --json --held pool/ | sed 's/.*"holder":"\([^"]*\)".*/\1/' | sort; }
 count_holders() { holders | wc -l; }
@@ -81,22 +77,19 @@ rising() {
 pick() { holders | sort -R | head -n 1; }
 hurt() {
     victim=$(pick)
-    [ -n "$victim" ] || return 0
+    t_check "somebody holds a slot" [ -n "$victim" ]
     pid=$(cat "$t_dir/pid.$victim")
-    case $(($1 % 3)) in
-    0)
-        kill -KILL "$pid"
-        gone="$gone $victim"
-        ;;
-    1)
-        kill -TERM "$pid"
-        gone="$gone $victim"
-        ;;
-    2)
-        kill -STOP "$pid"
-        stopped="$stopped $victim"
-        ;;
-    esac
+    signal=$(echo "KILL TERM STOP" | cut -d ' ' -f $(($1 % 3 + 1)))
+    kill -"$signal" "$pid"
+}
+# mend SLOTS: the one that was hurt is a candidate again.
+mend() {
+    if [ "$signal" = STOP ]; then
+        kill -CONT "$pid"
+    else
+        wait "$pid" 2>/dev/null
+        start_candidate "$victim" "$1"
+    fi
 }
 end_candidates() {
     for file in "$t_dir"/pid.c*; do
@@ -113,18 +106,16 @@ story() {
     ACTS=$t_dir/acts.$1
     export TENURE_STORE ACTS
     mkdir "$ACTS"
-    gone=
-    stopped=
 
     t_case "$1: $3 candidates for $4 slots, $5 of them killed or stopped"
-    candidates "$3" "$4"
+    for number in $(seq "$3"); do start_candidate "c$number" "$4"; done
     t_check "$4 lead: $(holders | tr '\n' ' ')" until_true 300 leads "$4"
     for kill in $(seq "$5"); do
         before=$(terms)
         hurt "$kill"
         t_check "another one takes the slot: $(terms) terms" until_true 300 begun $((before + 1))
+        mend "$4"
     done
-    for victim in $stopped; do kill -CONT "$(cat "$t_dir/pid.$victim")"; done
     t_check "$4 lead again: $(holders | tr '\n' ' ')" until_true 300 leads "$4"
     t_promise "never more than $4, but $(most)" at_most "$4"
     t_promise "each token once: $(cat "$ACTS/twice" 2>/dev/null)" [ ! -e "$ACTS/twice" ]
