@@ -14,6 +14,10 @@ for url in "sqlite:$t_dir/store.db" "unix:$socket"; do
     t_case "hand-overs at random: ${url%%:*}"
     shifts_begin "$url"
     for run in 1 2 3; do shifts_run $run; done
+    holder=$(shifts_holder)
+    other=$(echo "$shifts_ids" | tr ' ' '\n' | grep -vx "$holder" | head -n 1)
+    t_check "somebody is there to drain" [ -n "$holder" ]
+    shifts_drain 4
     shifts_end
 done
 
