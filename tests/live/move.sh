@@ -17,6 +17,13 @@
 move_begin
 a=sqlite:$t_dir/a.db b=sqlite:$t_dir/b.db
 
+t_case "two owners of one token are found"
+printf '5 100\n5 120\n7 130\n' >"$t_dir/twice.acts"
+printf '5 10\n7 11\n' >"$t_dir/twice.acts.owners"
+t_check "one owner each" apart twice
+echo "7 12" >>"$t_dir/twice.acts.owners"
+t_refute "7 has two" apart twice
+
 t_case "bad words: 64, and nothing is made"
 t_bad "both needed" "$tenure" move --from "$a" job
 t_bad "which NAME" "$tenure" move --from "$a" --to "$b"

@@ -12,6 +12,7 @@ TENURE_ROOT=${TENURE_ROOT:-$(cd "$(dirname "$0")/../../.." && pwd)}
 . "$TENURE_ROOT/tests/live/move.lib"
 
 move_begin
+move_load
 for run in $(seq "${TENURE_CHAOS_RUNS:-100}"); do
     t_case "run $run"
     move_run "$run"
@@ -19,7 +20,8 @@ done
 
 t_case "a kill has met every step"
 sort "$t_dir/states" | uniq -c | sed 's/^/# killed at: /'
-for state in "led free" "led reserved" "moved reserved" "moved led"; do
+# "led begun", raised and not yet reserved, lasts for one request: it is counted, and not required.
+for state in "led free" "led reserved" "moved begun" "moved reserved" "moved led"; do
     t_check "$state" grep -qx "$state" "$t_dir/states"
 done
 t_done
