@@ -99,7 +99,9 @@ export class LanesView {
       height: height - AXIS,
     });
     this.line = svg("line", { class: "present", y1: 0, y2: height - AXIS + 6 });
-    this.drawing.replaceChildren(...all, this.veil, this.line);
+    // The numbers lie on the veil, or the future's could not be read.
+    this.tokens = all.filter((it) => it.getAttribute("class") === "lane-token");
+    this.drawing.replaceChildren(...all, this.veil, ...(hidden ? [] : this.tokens), this.line);
   }
 
   axis(height) {
@@ -173,6 +175,7 @@ export class LanesView {
     const x = Math.min(this.place(ms * 1000), this.width - 8);
     this.line.setAttribute("x1", x);
     this.line.setAttribute("x2", x);
+    for (const it of this.tokens) it.classList.toggle("ahead", it.getAttribute("x") > x);
     this.veil.setAttribute("x", x);
     this.veil.setAttribute("width", Math.max(0, this.width - 8 - x));
   }

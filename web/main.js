@@ -120,7 +120,7 @@ class App {
     const history = this.script.get("history");
     this.showTitle(history);
     const pressed = history || this.exercise ? null : this.script.get("story") || "";
-    for (const chip of $("stories").querySelectorAll("button"))
+    for (const chip of document.querySelectorAll("[data-story]"))
       chip.setAttribute("aria-pressed", String(chip.dataset.story === pressed));
     $("fence").checked = this.script.get("fence") !== "off";
     this.rules.showPlant();
@@ -134,6 +134,7 @@ class App {
       el("span", { class: "key asleep" }, "asleep"),
       el("span", { class: "key gap" }, "nobody leads"),
       el("span", { class: "key wrong" }, "write refused or harmful"),
+      "No two clocks agree; nothing compares them.",
     );
     $("script-line").textContent = String(this.script);
     $("command").textContent =
@@ -227,18 +228,22 @@ class App {
 
   showCaption() {
     const line = this.lines[this.lineIndex()];
-    const words = (l) =>
-      `${["--", "end", "CHECK"].includes(l.who) ? "" : `${l.who} `}${this.named(l.said)}`;
-    const same = this.lines.filter(
-      (l) => line && l.at === line.at && this.lines.indexOf(l) <= this.lineIndex(),
-    );
+    const words = (l) => [
+      ...(["--", "end"].includes(l.who) ? [] : [el("b", { class: "id" }, l.who), " "]),
+      this.named(l.said),
+    ];
+    // A broken promise stands above the stage.
+    const same = this.lines
+      .slice(0, this.lineIndex() + 1)
+      .filter((l) => l.at === line.at && l.who !== "CHECK")
+      .slice(-3);
     $("caption").replaceChildren(
       line
         ? el(
             "span",
             {},
             el("b", {}, `${(line.at / 1000).toFixed(3)} s`),
-            ` ${same.slice(-3).map(words).join("; ")}`,
+            ...same.flatMap((l, i) => [i ? "; " : " ", ...words(l)]),
           )
         : "Press play, or step with the arrow keys.",
     );
@@ -257,7 +262,8 @@ class App {
       kind = "bad";
       words = [
         el("b", {}, `${violation.promise} is broken: `),
-        `${this.named(violation.text)}. `,
+        ...this.lettered(this.named(violation.text)),
+        ". ",
         violation.assumption
           ? "Not by the code: a clock runs outside of \u03c1, and every lease rests on that bound."
           : plant
@@ -296,10 +302,19 @@ class App {
     }
   }
 
-  // The checkers count candidates from 0; the page knows them by letter.
+  // Letters before a token, so that none is read as an article.
+  lettered(text) {
+    return text
+      .split(/\b([a-z])(?= \(token)/)
+      .map((part, i) => (i % 2 ? el("b", { class: "id" }, part) : part));
+  }
+
+  // The checkers count candidates from 0; the page knows them by letter. The name of the lease is
+  // no word of the sentence.
   named(text) {
     const letter = (number) => this.labels[number] ?? `n${number}`;
     return text
+      .replace(/\breport\b/g, "\u201creport\u201d")
       .replace(/\bnodes? (\d+)/g, (_, n) => letter(n))
       .replace(/ and (\d+) \(token/g, (_, n) => ` and ${letter(n)} (token`)
       .replace(
@@ -555,18 +570,15 @@ class App {
       );
     const { stories } = this.engine.catalogue;
     const group = (text) => el("span", { class: "group" }, text);
+    const chips = (list) => list.map((s) => chip(s.name, storyLabel(s.name), s.title));
     $("stories").append(
       group("Start here"),
-      ...FIRST.map((name) => stories.find((s) => s.name === name)).map((s) =>
-        chip(s.name, storyLabel(s.name), s.title),
-      ),
-      group("Then"),
-      ...stories
-        .filter((s) => !FIRST.includes(s.name))
-        .map((s) => chip(s.name, storyLabel(s.name), s.title)),
-      group("Or"),
+      ...chips(FIRST.map((name) => stories.find((s) => s.name === name))),
+      group("or"),
       chip("", "free play", "five processes, and you"),
     );
+    $("more").append(...chips(stories.filter((s) => !FIRST.includes(s.name))));
+    $("rest").open = innerWidth > 720;
   }
 
   wireControls() {

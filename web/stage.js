@@ -44,7 +44,7 @@ function roleOf(node) {
   if (node.valid && node.claim === "draining") return "leads, hands over";
   if (node.valid) return node.session === "jeopardy" ? "leads, renewal overdue" : "leads";
   if (node.told) return "past its deadline";
-  if (node.working) return "lost; work stops";
+  if (node.working) return "lost; its work is stopping";
   if (node.session !== "live" && node.session !== "jeopardy") return "opens a session";
   if (!node.ready) return "not ready";
   if (node.claim === "raising") return "raises the fence";
@@ -108,7 +108,7 @@ function fillStore(place, seen) {
           ? `queue: ${store.queue.join(" ")}${store.waiting > store.queue.length ? " \u2026" : ""}`
           : "queue: empty",
       ),
-      el("span", { class: "clock" }, `clock ${seconds(store.clock)}`),
+      el("span", { class: "clock" }, `its own clock: ${seconds(store.clock)}`),
     ),
     el("div", { class: "notes" }, ...storeNotes(store)),
   );
@@ -131,7 +131,6 @@ function nodeNotes(node) {
   else if (node.cut_to) notes.push(chip("its requests are cut", "warn"));
   else if (node.cut_from) notes.push(chip("its replies are cut", "warn"));
   if (node.up && !node.ready) notes.push(chip("not ready"));
-  if (node.up && node.working && !node.told) notes.push(chip("old work runs", "warn"));
   if (node.rate !== 1e6) notes.push(chip(`clock ${percent(node.rate)}`, "warn"));
   return notes;
 }
@@ -140,6 +139,9 @@ function fillNode(card, node, messages) {
   const live = node.up && node.ttl > 0;
   const state = !node.up ? "down" : node.valid ? "leads" : node.told ? "believes" : "";
   const asleep = node.asleep ? "asleep" : "";
+  const left = node.told
+    ? `${seconds(node.left)} to its deadline`
+    : `session: ${seconds(node.left)} left`;
   card.className = `node ${state} ${asleep} ${tokenClass(node.told ? node.token : 0)}`;
   card.replaceChildren(
     el(
@@ -152,9 +154,9 @@ function fillNode(card, node, messages) {
     barOf(
       live ? node.left : 0,
       node.ttl || 1,
-      live ? node.ttl - node.d : 0,
+      live && (node.told || node.left > 0) ? node.ttl - node.d : 0,
       node.told ? node.token : 0,
-      `${seconds(node.left)} to its deadline`,
+      left,
     ),
     el(
       "span",
@@ -165,12 +167,12 @@ function fillNode(card, node, messages) {
         !live
           ? ""
           : node.left > 0
-            ? `${seconds(node.left)} to its deadline`
+            ? left
             : node.told
               ? "its deadline is over"
               : "no session",
       ),
-      el("span", { class: "clock" }, node.up ? `clock ${seconds(node.clock)}` : ""),
+      el("span", { class: "clock" }, node.up ? `its own clock: ${seconds(node.clock)}` : ""),
     ),
     el(
       "span",

@@ -42,10 +42,21 @@ export async function serve(tenure) {
   };
 }
 
+// Pages since the last look at them.
+export const opened = [];
+
+// What a page did that it should not: errors, warnings, and requests to another origin.
+export function wrongsOf(page) {
+  const home = page.requests[0].replace(/^(https?:\/\/[^/]*\/|file:).*/, "$1");
+  const away = page.requests.filter((url) => !url.startsWith(home) && !url.startsWith("data:"));
+  return [...page.wrongs, ...away.map((url) => `request: ${url}`)];
+}
+
 // A page whose script has started, as @ready shows; notes everything that should not happen.
 export async function openPage(browser, url, options = {}, ready = "body[data-ready]") {
   const context = await browser.newContext({ viewport: { width: 1360, height: 980 }, ...options });
   const page = await context.newPage();
+  opened.push(page);
   page.wrongs = [];
   page.requests = [];
   page.on("pageerror", (error) => page.wrongs.push(`error: ${error.message}`));

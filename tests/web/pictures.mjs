@@ -5,7 +5,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { elect, endAll, probe, tenured } from "./actors.mjs";
+import { elect, endAll, tenured } from "./actors.mjs";
 import { launch, openPage, serve } from "./browser.mjs";
 
 const [build, modules, folder, ...ports] = process.argv.slice(2);
@@ -60,15 +60,21 @@ await served.end();
 const MINUTE = 60000;
 const HOUR = 60 * MINUTE;
 
-// A day, as a daemon that ran through it has it on record; the terms are made up.
-function yesterday() {
+// A day, as a daemon that ran through it has it on record; the terms are made up. The last of each
+// name goes on: with the token that @tokens has for the name.
+function yesterday(tokens) {
   const now = Date.now();
   const lines = [{ since: now - 70 * HOUR }];
-  let token = 0;
+  let token = 1;
   const day = (name, terms) => {
     let from = now - 26 * HOUR;
     for (const [holder, hours, ended, gap] of terms) {
-      const to = Math.min(Math.round(from + hours * HOUR), now);
+      if (hours === undefined) {
+        const goes = { name, token: tokens[name], holder, ttl_ms: 15000, from };
+        lines.push({ ...goes, to: null, ended: null });
+        continue;
+      }
+      const to = Math.round(from + hours * HOUR);
       token += 1;
       const silent = ended === "expired" ? 15000 : 0;
       const line = { name, token, holder, ttl_ms: 15000, from, to: to + silent, ended };
@@ -79,50 +85,57 @@ function yesterday() {
   day("jobs/backup", [
     ["web-2.ams", 9.2, "expired", 16214],
     ["web-1.fra", 8.1, "released", 42],
-    ["web-3.iad", 30, "released", 38],
+    ["web-3.iad"],
   ]);
   day("jobs/index/rebuild", [
     ["web-3.iad", 4.4, "released", 51],
     ["web-2.ams", 7.3, "gone", 212],
-    ["web-1.fra", 30, "released", 47],
+    ["web-1.fra"],
   ]);
   day("jobs/mailer", [
     ["web-1.fra", 6.3, "released", 35],
     ["web-2.ams", 6.8, "released", 19 * MINUTE],
     ["web-1.fra", 3.2, "revoked", 2140],
-    ["web-3.iad", 30, "released", 41],
+    ["web-3.iad"],
   ]);
   day("jobs/sync/eu", [
     ["web-2.ams", 13.7, "expired", 15480],
-    ["web-3.iad", 30, "released", 33],
+    ["web-3.iad"],
   ]);
   day("jobs/sync/us", [
     ["web-1.fra", 17.5, "gone", 4120],
-    ["web-2.ams", 30, "released", 36],
+    ["web-2.ams"],
   ]);
   return `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`;
 }
 
 const data = mkdtempSync(`${tmpdir()}/tenure-pictures-`);
 mkdirSync(`${data}/d/data`, { recursive: true, mode: 0o700 });
-writeFileSync(`${data}/d/data/history`, yesterday(), { mode: 0o600 });
-const daemon = await tenured(build, `${data}/d`, ...ports);
+let daemon = await tenured(build, `${data}/d`, ...ports);
 // Tokens go on from the made-up day.
 await new Promise((resolve) => {
-  const socket = connect(`${data}/d/socket`, () => socket.end("TOKEN RAISE 100\r\n"));
+  const socket = connect(`${data}/d/socket`, () => socket.end("TOKEN RAISE 20\r\n"));
   socket.on("data", () => {}).on("close", resolve);
 });
+const tokens = {};
+const candidates = {};
 for (const [name, id] of [
   ["jobs/backup", "web-3.iad"],
   ["jobs/index/rebuild", "web-1.fra"],
   ["jobs/mailer", "web-3.iad"],
   ["jobs/sync/eu", "web-3.iad"],
-])
-  await elect(build, daemon.store, name, id, "15s").line(/"won"/);
-const dies = await probe(build, daemon.store, "jobs/sync/us", "web-2.ams", "2s");
-await dies.silence(); // Nobody follows it.
+  ["jobs/sync/us", "web-2.ams"],
+]) {
+  candidates[name] = elect(build, daemon.store, name, id, "15s");
+  tokens[name] = JSON.parse((await candidates[name].line(/"won"/)).text).token;
+}
+// The holders keep their terms over the restart, and the terms began hours ago.
+await daemon.end();
+writeFileSync(`${data}/d/data/history`, yesterday(tokens), { mode: 0o600 });
+daemon = await tenured(build, `${data}/d`, ...ports);
 for (const id of ["web-1.fra", "web-2.ams"])
   await elect(build, daemon.store, "jobs/mailer", id, "15s").line(/"leader"/);
+candidates["jobs/sync/us"].child.kill("SIGSTOP"); // It is silent, and nobody follows it.
 const { page: url } = daemon;
 for (const { name, path, viewport, colorScheme, ready } of [
   { name: "console-light", path: "", viewport: { width: 1360, height: 620 }, colorScheme: "light" },
@@ -143,7 +156,7 @@ for (const { name, path, viewport, colorScheme, ready } of [
   },
 ]) {
   const page = await openPage(browser, `${url}${path}`, { viewport, colorScheme });
-  await page.waitForSelector(ready || 'tr:has-text("jobs/sync/us") .nobody');
+  await page.waitForSelector(ready || 'tr:has-text("jobs/sync/us") .nobody', { timeout: 60000 });
   await page.waitForSelector("svg rect.gap", { state: "attached" });
   await page.screenshot({ path: `${folder}/${name}.png` });
   await page.context().close();

@@ -6,6 +6,7 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { Engine } from "../../web/engine.js";
+import { comparedScripts } from "./scripts.mjs";
 
 const [tenure, web] = process.argv.slice(2);
 const engine = await Engine.from(readFileSync(`${web}/sandbox.wasm`));
@@ -60,66 +61,12 @@ async function compare(name, scripts) {
   );
 }
 
-// Any acts that a page could write, from a small generator of its own: the same on every run.
-function randomScripts(count) {
-  let state = 12345;
-  const below = (n) => {
-    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-  const spans = ["pause", "freeze", "suspend", "cut", "cutto", "cutfrom"];
-  const plain = ["crash", "start", "mend", "resign", "campaign", "unready", "ready"];
-  const store = [
-    "revoke",
-    "backup",
-    "restore",
-    () => `restart:${500 + below(9000)}`,
-    () => `hang:${500 + below(5000)}`,
-    () => `lose:${1 + below(300)}`,
-    () => `rate:store:${below(200001) - 100000}`,
-  ];
-  const act = () => {
-    const who = ["a", "b", "c", "leader"][below(4)];
-    const kind = below(10);
-    if (kind < 4) return `${spans[below(spans.length)]}:${who}:${100 + below(30000)}`;
-    if (kind < 7) return `${plain[below(plain.length)]}:${who}`;
-    if (kind < 8) return `rate:${who}:${below(600001) - 300000}`;
-    const words = store[below(store.length)];
-    return typeof words === "string" ? words : words();
-  };
-  return Array.from({ length: count }, () => {
-    const head = [
-      `nodes=${3 + below(3)}`,
-      `ttl=${[1000, 3000, 15000][below(3)]}`,
-      `style=${["queue", "watch", "observed"][below(3)]}`,
-      `seed=${1 + below(1e6)}`,
-      `fence=${["on", "off"][below(2)]}`,
-      "end=60000",
-    ];
-    const acts = Array.from(
-      { length: 1 + below(12) },
-      () => `${below(50000)}.${below(1000)}:${act()}`,
-    );
-    return [...head, ...acts].join("+");
-  });
-}
-
 const { stories, plants } = engine.catalogue;
 const only = process.env.TENURE_SAME; // One part of it.
-await compare(
-  "13 stories",
-  stories.map((story) => `story=${story.name}`),
-);
-if (only === "stories") process.exit(failed > 0 ? 1 : 0);
-await compare(
-  "200 seeds",
-  Array.from({ length: 200 }, (_, i) => `history=${i + 1}`),
-);
-await compare(
-  "every planted bug",
-  plants.flatMap((plant) => [1, 2].map((seed) => `history=${seed}+plant=${plant.name}`)),
-);
-await compare("100 random scripts", randomScripts(100));
+for (const [name, scripts] of comparedScripts(engine)) {
+  await compare(name, scripts);
+  if (only === "stories") process.exit(failed > 0 ? 1 : 0);
+}
 
 // Every planted bug breaks its promise in the page too.
 const missed = plants.filter((plant) => {
