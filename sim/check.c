@@ -22,6 +22,38 @@ void sim_violate(struct sim_world *world, const char *promise, const char *forma
     sim_trace_other(world, "CHECK", "%s is broken: %s", promise, world->violation.text);
 }
 
+/* F1: a process that starts again has the fences of the one before it. */
+static bool are_alike(const struct sim_world *world, uint32_t a, uint32_t b)
+{
+    return a == b || (a < world->config.alike && b < world->config.alike);
+}
+
+/* F1: one of the two was superseded, and the other raises the same fences: it knows that the former
+ * may believe in its term, and that nothing of it gets through. */
+static bool is_behind_fence(const struct sim_world *world, const struct sim_node *a,
+                            const struct sim_node *b, uint32_t name)
+{
+    uint64_t a_token = sim_node_token(world, a, name), b_token = sim_node_token(world, b, name);
+    const struct sim_node *former = a_token < b_token ? a : b;
+    uint64_t token = a_token < b_token ? a_token : b_token;
+
+    return token == former->seats[name].superseded && are_alike(world, a->index, b->index);
+}
+
+/* F1: behind WON no write of a former is accepted that was superseded and has not heard of it. */
+static void check_fenced_off(struct sim_world *world, const struct sim_node *node, uint32_t name,
+                             uint64_t token)
+{
+    for (uint32_t i = 0; i < world->config.nodes; i++) {
+        const struct sim_node *other = &world->nodes[i];
+        uint64_t before = sim_node_token(world, other, name);
+        if (other != node && before != 0 && before == other->seats[name].superseded &&
+            world->receivers[name].fence.highest < token)
+            sim_violate(world, "F1", "node %u leads %s early, and the fence lets node %u through",
+                        node->index, sim_name(name), i);
+    }
+}
+
 /* P1: of two terms valid now, both granted by a store that kept its word, one is too many. Terms of
  * different epochs were granted by a store whose memory somebody changed in between (A2). */
 static void check_alone(struct sim_world *world, const struct sim_node *node, uint32_t name,
@@ -34,7 +66,7 @@ static void check_alone(struct sim_world *world, const struct sim_node *node, ui
         const struct sim_node *other = &world->nodes[i];
         const struct sim_app *rival = &other->seats[name].app;
         if (other == node || !rival->told_won || rival->epoch != epoch ||
-            sim_node_token(world, other, name) == 0)
+            sim_node_token(world, other, name) == 0 || is_behind_fence(world, node, other, name))
             continue;
         sim_violate(world, "P1", "nodes %u (token %llu) and %u (token %llu) both lead %s",
                     node->index, (unsigned long long)token, i, (unsigned long long)rival->token,
@@ -84,8 +116,9 @@ void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name
             world, "P2", "node %u leads %s with token %llu after seeing %llu", node->index,
             sim_name(name), (unsigned long long)token,
             (unsigned long long)(app->token > app->seen_token ? app->token : app->seen_token));
+    check_fenced_off(world, node, name, token);
     if (world->config.fenced && world->receivers[name].fence.highest < token &&
-        !TN_PLANT(FENCE_BACKWARDS))
+        !TN_PLANT(FENCE_BACKWARDS) && !TN_PLANT(SOFT_UNRAISED))
         sim_violate(world, "P4", "node %u leads %s with token %llu, the fence stands at %llu",
                     node->index, sim_name(name), (unsigned long long)token,
                     (unsigned long long)world->receivers[name].fence.highest);
@@ -213,10 +246,54 @@ void sim_check_grant(struct sim_world *world, uint32_t name, const struct sim_wa
     else if (same_waiter(&store->holder[name], to))
         sim_violate(world, "P2", "one term of %s has two tokens, %llu and %llu", sim_name(name),
                     (unsigned long long)store->granted[name], (unsigned long long)token);
+    if (sim_store_now(world) < store->kept_until[name] &&
+        !are_alike(world, to->node, store->kept_for[name]))
+        sim_violate(world, "F1",
+                    "%s went to node %u, which has other fences than those whose time "
+                    "goes on",
+                    sim_name(name), to->node);
     store->granted[name] = token;
     store->holder[name] = *to;
     if (token > store->highest_token)
         store->highest_token = token;
+}
+
+/* --- F1: the soft limit ----------------------------------------------------------------------- */
+
+static struct sim_life *life_of(struct sim_world *world, const struct sim_waiter *of)
+{
+    return &world->store.lives[of->node][of->life % SIM_LIVES];
+}
+
+void sim_check_superseded(struct sim_world *world, uint32_t name, const struct sim_waiter *former,
+                          const struct sim_waiter *by)
+{
+    struct sim_store *store = &world->store;
+    struct sim_life *life = life_of(world, former);
+    tenure_ns silent = sim_store_now(world) - (life->over_at - life->ttl);
+
+    if (!are_alike(world, former->node, by->node))
+        sim_violate(world, "F1", "node %u took %s from node %u early, without the same fences",
+                    by->node, sim_name(name), former->node);
+    else if (silent < world->config.claim.soft)
+        sim_violate(world, "F1", "node %u took %s from node %u, which was silent for %lld ms only",
+                    by->node, sim_name(name), former->node, (long long)(silent / TN_MS(1)));
+    sim_fired(world, SIM_FAULT_SOFT);
+    world->nodes[former->node].seats[name].superseded = store->granted[name];
+    if (life->over_at > store->kept_until[name]) {
+        store->kept_until[name] = life->over_at;
+        store->kept_ttl[name] = life->ttl;
+        store->kept_for[name] = former->node;
+    }
+    life->over_at = 0;
+    life->superseded = true;
+    sim_check_session_over(world, former->node, former->life);
+}
+
+void sim_check_renewed(struct sim_world *world, uint32_t node, const struct sim_life *life)
+{
+    if (life->superseded)
+        sim_violate(world, "F1", "node %u was superseded, and its session is renewed", node);
 }
 
 /* --- Q1: first come, first served ------------------------------------------------------------- */

@@ -117,6 +117,12 @@ void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config)
     tenure_ns asked = tn_plan_asked(&config.plan);
     if (config.sessions) /* It may live for two TTLs, and then a lock-delay follows. */
         config.plan.slop += asked + 2 * tn_rows_lock_delay(asked);
+    tenure_ns least = tn_plan_soft_least(&config.plan);
+    if (config.style <= SIM_WATCH && config.fenced && !config.ranked && config.plan.hold_off == 0 &&
+        least < config.plan.ttl && tn_prng_ppm(&prng, TN_PPM / 2)) {
+        config.claim.soft = tn_prng_range(&prng, least, config.plan.ttl - 1);
+        config.alike = (uint32_t)tn_prng_range(&prng, 2, config.nodes);
+    }
     *ret_config = config;
 }
 
@@ -198,7 +204,7 @@ static void keep_through_failures(struct sim_world *world)
 {
     check_all_led(world, "after everything was mended");
     world->doomed_node = leader_of_first(world);
-    world->doomed_renewals = (uint32_t)bounds(world).tolerated;
+    world->doomed_renewals = world->config.alike > 0 ? 1 : (uint32_t)bounds(world).tolerated;
     world->must_keep = world->doomed_node;
     next_phase(world, 2 * world->config.plan.ttl);
 }
@@ -278,6 +284,9 @@ static void tell_config(struct sim_world *world)
 static void begin(struct sim_world *world)
 {
     tell_config(world);
+    if (world->config.alike > 0)
+        sim_trace_other(world, "seed", "soft limit %lld ms, %u candidates have the same fences",
+                        (long long)(world->config.claim.soft / TN_MS(1)), world->config.alike);
     sim_faults_start(world);
     for (uint32_t i = 0; i < world->config.nodes; i++)
         sim_node_boot(world, i);

@@ -152,10 +152,14 @@ static void renew_lives(struct sim_world *world, bool restored)
             struct sim_life *life = &world->store.lives[i][j];
             bool over = life->over_at <= world->store.stepped_at && !restored;
             life->over_at = over ? 0 : sim_store_now(world) + life->ttl;
+            life->superseded = life->superseded && !restored;
         }
     }
-    for (uint32_t i = 0; i < world->config.names; i++)
+    for (uint32_t i = 0; i < world->config.names; i++) {
+        bool kept = world->store.kept_until[i] > world->store.stepped_at && !restored;
+        world->store.kept_until[i] = kept ? sim_store_now(world) + world->store.kept_ttl[i] : 0;
         world->store.queue[i].count = 0;
+    }
 }
 
 static void come_up(struct sim_world *world, bool restored)
@@ -328,6 +332,8 @@ static void note_session(struct sim_world *world, const struct sim_event *reques
         life->over_at = 0;
         return;
     }
+    if (life->life == request->life)
+        sim_check_renewed(world, request->node, life);
     /* An "open" that was delayed beyond its session's life makes a new, empty one of that name. */
     if (life->life == request->life && sim_store_now(world) >= life->over_at)
         sim_check_session_over(world, request->node, request->life);
@@ -351,6 +357,27 @@ static bool had_turn(const struct tn_result *result, const struct sim_waiter *wh
     return false;
 }
 
+static bool is_same(const struct sim_waiter *a, const struct sim_waiter *b)
+{
+    return a->node == b->node && a->life == b->life && a->gen == b->gen &&
+           a->incarnation == b->incarnation;
+}
+
+/* F1: the name changed hands in one step, and was not free in between. */
+static void note_superseded(struct sim_world *world, uint32_t name, const struct sim_waiter *who,
+                            const struct tn_result *result)
+{
+    struct sim_waiter former = world->store.holder[name];
+
+    if (result->token == world->store.granted[name] || had_turn(result, who))
+        return;                           /* Repeated, or nobody had it. */
+    sim_check_dequeued(world, name, who); /* Whoever takes over leaves the line. */
+    if (former.node < world->config.nodes && !is_same(&former, who) &&
+        world->store.lives[former.node][former.life % SIM_LIVES].life == former.life &&
+        sim_store_now(world) < world->store.lives[former.node][former.life % SIM_LIVES].over_at)
+        sim_check_superseded(world, name, &former, who);
+}
+
 static void note_lease(struct sim_world *world, const struct sim_event *request,
                        const struct tn_result *result, const struct sim_waiter *held_before)
 {
@@ -358,14 +385,18 @@ static void note_lease(struct sim_world *world, const struct sim_event *request,
                               .life = request->life,
                               .gen = request->gen,
                               .incarnation = request->incarnation };
-    if (request->op == TN_OP_ACQUIRE && result->answer == TN_ANSWER_GRANTED)
+    if (request->op == TN_OP_ACQUIRE && result->answer == TN_ANSWER_GRANTED) {
+        note_superseded(world, request->name, &who, result);
         sim_check_grant(world, request->name, &who, result->token);
+    }
     if (request->op == TN_OP_ACQUIRE && result->answer == TN_ANSWER_QUEUED)
         sim_check_queued(world, request->name, &who);
     if (request->op != TN_OP_RELEASE || result->answer != TN_ANSWER_RELEASED)
         return;
     if (request->token == 0 && !had_turn(result, &who))
         sim_check_dequeued(world, request->name, &who);
+    if (is_same(&world->store.holder[request->name], &who))
+        world->store.holder[request->name].node = SIM_NOBODY; /* Also if it falls back (F1). */
     /* P5: what a release let go of must have been the releaser's own. */
     bool vacated = result->count > 0;
     if (request->token != 0 && vacated && held_before->node != SIM_NOBODY &&
@@ -396,6 +427,11 @@ static void fill_op(struct sim_world *world, const struct sim_event *request, st
         .seen = request->seen,
         .ttl = request->ttl,
     };
+    if (op->kind == TN_OP_ACQUIRE && world->config.alike > 0) {
+        bool alike = request->node < world->config.alike;
+        op->soft.limit = world->config.claim.soft;
+        op->soft.fences = make_secret(request->name, alike ? SIM_NOBODY : request->node, 1);
+    }
     if (op->kind == TN_OP_OPEN && op->ttl > store->ttl_most) {
         sim_fired(world, SIM_FAULT_TTL_CUT);
         op->ttl = store->ttl_most;
@@ -489,9 +525,9 @@ static void serve(struct sim_world *world, const struct sim_event *request)
     if (op.kind != TN_OP_CLOSE)
         sim_send(world, &reply);
     sim_store_schedule(world);
-    /* An operator who is quicker than the reply. */
+    /* An operator who is quicker than the reply; more often where a former's time goes on. */
     if (result.answer == TN_ANSWER_GRANTED && !world->healed && world->script == NULL &&
-        sim_chance(world, TN_PPM / 200))
+        sim_chance(world, result.rested != 0 ? TN_PPM / 4 : TN_PPM / 200))
         sim_store_operator(world, TN_OP_REVOKE, request->name, 0);
 }
 

@@ -92,6 +92,7 @@
     X(NOT_READY, "candidate not ready")                         \
     X(RESIGN, "leader resigned")                                \
     X(NOTE, "note of an operator")                              \
+    X(SOFT, "lease taken over behind the soft limit")           \
     X(SLOW_DRAIN, "drain longer than the grace")                \
     X(STALL, "work loop stalled")                               \
     X(FENCE_DOWN, "fence unreachable")                          \
@@ -135,6 +136,8 @@ struct sim_config {
     bool restores;             /* Backups are taken, and brought back. */
     bool notes;                /* Operators leave notes while things break. */
     bool ranked, yields;       /* Candidates have priorities; leaders yield to higher ones. */
+    uint32_t alike;            /* The first so many candidates have the same fences (F1); 0: no soft
+                                  limits. */
 };
 
 /* A clock: local = local_from + (real - real_from) * rate. */
@@ -170,6 +173,7 @@ struct sim_seat { /* One candidate's place in one election. */
     struct sim_app app;
     struct tn_rank rank;
     uint64_t granted_epoch;
+    uint64_t superseded; /* F1: the newest token that was taken over early. */
 };
 
 struct sim_world;
@@ -240,7 +244,8 @@ struct sim_queue {
 struct sim_life {
     uint64_t life;
     tenure_ns ttl, over_at;
-    uint64_t asked; /* SIM_LINE: the number of the last step served. */
+    uint64_t asked;  /* SIM_LINE: the number of the last step served. */
+    bool superseded; /* F1: a term of it was taken over early. */
 };
 
 /* One row, and what it was before: a cache may still show that. */
@@ -300,7 +305,10 @@ struct sim_store {
     uint64_t cut_token[SIM_NAMES_MAX]; /* Of the last term whose session somebody has ended. */
     uint64_t granted[SIM_NAMES_MAX];   /* P2: the highest token granted. */
     struct sim_waiter holder[SIM_NAMES_MAX]; /* P2: whose term that token is. */
-    uint64_t backup_granted[SIM_NAMES_MAX];  /* The same, as of the backup. */
+    tenure_ns kept_until[SIM_NAMES_MAX];     /* F1, local: so long for the same fences only. */
+    tenure_ns kept_ttl[SIM_NAMES_MAX];
+    uint32_t kept_for[SIM_NAMES_MAX];       /* A node with those fences. */
+    uint64_t backup_granted[SIM_NAMES_MAX]; /* The same, as of the backup. */
     struct sim_waiter backup_holder[SIM_NAMES_MAX];
     struct sim_queue queue[SIM_NAMES_MAX];
     struct sim_life (*lives)[SIM_LIVES]; /* Per node, by life % SIM_LIVES. */
@@ -710,6 +718,11 @@ void sim_violate(struct sim_world *world, const char *promise, const char *forma
     __attribute__((format(printf, 3, 4)));
 void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
 void sim_check_lost(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
+/* F1: @former was superseded by @by without having let go. */
+void sim_check_superseded(struct sim_world *world, uint32_t name, const struct sim_waiter *former,
+                          const struct sim_waiter *by);
+/* F1: the session at the store was renewed. */
+void sim_check_renewed(struct sim_world *world, uint32_t node, const struct sim_life *life);
 void sim_check_extended(struct sim_world *world, struct sim_node *node);
 void sim_check_gone(struct sim_world *world, struct sim_node *node);
 void sim_check_node(struct sim_world *world, struct sim_node *node);

@@ -205,6 +205,12 @@ struct tenure_campaign {
     /* 1 to 9: among candidates that have one and wait, the higher leads first. 0: the election
      * takes no part. Only in stores that keep a line of those who wait, and without slots. */
     uint32_t priority;
+    /* 0: none. When the store has not heard of the leader for so long, a candidate that has a soft
+     * limit and the same fences, spelled alike, may lead before the TTL is over: the fences go up
+     * before its WON, and refuse the former one, which may not know yet that it has lost. For work
+     * that does harm only through the fences. Not with a hold-off or a priority; it counts while
+     * the handle leads nothing else. In the stores sqlite, tenured, unix and memory. */
+    tenure_ns soft_limit;
 };
 
 /* The same struct under a name that is no function's, for C++ and for those who prefer it. */

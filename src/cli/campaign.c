@@ -16,12 +16,29 @@
 #include "cli/reserve.h"
 #include "lib/command.h"
 #include "runner/os.h"
+#include "runtime/entry.h"
 #include "runtime/note_name.h"
 #include "stores/registry.h"
 
 #define RETRY_EVERY TN_MS(250)
 /* Descriptors that are polled: those of every verb, and those of some. */
 enum { OWN = 5, EXTRA_MOST = 4 };
+
+/* Before the store is opened, so that a mistake makes no file. */
+static int check_soft(const struct tn_campaign *campaign, const struct tn_campaign_words *words)
+{
+    const struct tn_store_ops *ops = tn_campaign_store(words->url);
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+
+    tn_text_init(&text, buf, sizeof buf);
+    if (ops != NULL && (ops->caps & TN_STORE_SOFT) == 0)
+        return tn_cli_fail(TN_EXIT_USAGE, campaign->verb, "--soft-limit: %s: " TN_ENTRY_NO_SOFT,
+                           ops->scheme);
+    if (tn_entry_soft(&campaign->plan, words->soft_limit, &text) < 0)
+        return tn_cli_fail(TN_EXIT_USAGE, campaign->verb, "--soft-limit: %s", buf);
+    return -1;
+}
 
 static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_words *words)
 {
@@ -30,7 +47,8 @@ static int check_numbers(struct tn_campaign *campaign, const struct tn_campaign_
     tn_plan_turn(&campaign->plan, TN_KNOB_RHO, words->rho_ppm);
     if (words->grace >= 0)
         tn_plan_turn(&campaign->plan, TN_KNOB_GRACE, words->grace);
-    return tn_cli_check_plan(campaign->verb, &campaign->plan);
+    int status = tn_cli_check_plan(campaign->verb, &campaign->plan);
+    return status < 0 && words->soft_limit > 0 ? check_soft(campaign, words) : status;
 }
 
 static int open_session(struct tn_campaign *campaign, const struct tn_campaign_words *words)
@@ -172,6 +190,7 @@ int tn_campaign_start(struct tn_campaign *campaign, const struct tn_campaign_wor
     options->size = sizeof *options;
     options->slots = (uint32_t)words->slots;
     options->priority = (uint32_t)words->priority;
+    options->soft_limit = words->soft_limit;
     options->flags |= words->yield ? TENURE_YIELD : 0;
     int rc = tenure_campaign_start(campaign->tenure, campaign->name, options, ret_election, &error);
     return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;

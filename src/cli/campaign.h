@@ -23,7 +23,7 @@ struct tn_campaign_words {
     const char *url;
     unsigned flags; /* For tenure_open, beside TENURE_OWN_LOOP. */
     const char *id;
-    tenure_ns ttl, grace, hold_off;
+    tenure_ns ttl, grace, hold_off, soft_limit;
     uint32_t rho_ppm;
     tenure_ns wait;    /* Negative: for ever. */
     uint64_t slots;    /* How many may lead at the same time. */

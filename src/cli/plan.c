@@ -11,6 +11,7 @@
 #include "base/url.h"
 #include "cli/store.h"
 #include "core/agent.h"
+#include "runtime/entry.h"
 #include "stores/registry.h"
 
 #define SPAN_MAX TN_TTL_MAX
@@ -42,6 +43,7 @@ struct arguments {
     uint64_t hosts;
     const char *url; /* NULL: of no engine in particular. */
     tenure_ns hold_off;
+    tenure_ns soft;
     bool json;
 };
 
@@ -72,6 +74,8 @@ static int read_arguments(struct arguments *args, int argc, char **argv)
                     "safety margin: TTL less deadline"),
         TN_DURATION("hold-off", 0, &args->hold_off, 0, TN_TTL_MAX, "0s",
                     "least time between a lost term and the next"),
+        TN_DURATION("soft-limit", 0, &args->soft, 1, TN_TTL_MAX, "none",
+                    "silence after which a candidate with the same fence may lead"),
         TN_U64("processes", 0, &args->processes, 1, COUNT_MAX, "COUNT", "1",
                "processes that use the store"),
         TN_U64("leases", 0, &args->leases, 1, COUNT_MAX, "COUNT", "1", "leases per process"),
@@ -195,6 +199,20 @@ static int add_engine(struct tn_plan_report *report, const char *url)
     return -1;
 }
 
+static int check_soft(const struct tn_plan_report *report)
+{
+    char buf[TN_CLI_LINE_MAX];
+    struct tn_text text;
+
+    tn_text_init(&text, buf, sizeof buf);
+    if (report->engine != NULL && (report->engine->caps & TN_STORE_SOFT) == 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "plan", "--soft-limit: %s: " TN_ENTRY_NO_SOFT,
+                           report->engine->scheme);
+    if (tn_entry_soft(&report->plan, report->soft, &text) < 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "plan", "--soft-limit: %s", buf);
+    return -1;
+}
+
 int tn_cli_plan(int argc, char **argv)
 {
     struct arguments args = { .processes = 1, .leases = 1 };
@@ -212,7 +230,10 @@ int tn_cli_plan(int argc, char **argv)
                          knob == TN_KNOB_RHO ? (int64_t)args.rho_ppm : args.spans[knob]);
     }
     report.plan.hold_off = args.hold_off;
+    report.soft = args.soft;
     status = add_engine(&report, args.url);
+    if (status < 0 && args.soft > 0)
+        status = check_soft(&report);
     if (status >= 0)
         return status;
     report.processes = args.processes;

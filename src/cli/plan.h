@@ -23,6 +23,7 @@ struct tn_plan_report {
     uint64_t processes;
     uint64_t leases;                   /* Of each process. */
     uint64_t hosts;                    /* Each with an agent; 0: without. */
+    tenure_ns soft;                    /* 0: no soft limit. */
     const struct tn_store_ops *engine; /* NULL: none was named. */
 
     /* Best first: choices before claims, then the smaller change. */

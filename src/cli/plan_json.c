@@ -64,6 +64,10 @@ void tn_plan_print_json(const struct tn_plan_report *report)
     printf("],");
     print_inputs(&report->plan);
     print_answer(&report->answer);
+    if (report->soft > 0) {
+        print_span("soft_limit", report->soft);
+        print_span("failover_soft", tn_plan_soft_failover(&report->plan, report->soft));
+    }
     printf("\"processes\":%" PRIu64 ",\"leases\":%" PRIu64 ",", report->processes, report->leases);
     printf("\"load_shared_per_s\":%.3f,\"load_unshared_per_s\":%.3f",
            tn_plan_load(report->processes, renew_every),

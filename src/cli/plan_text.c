@@ -197,6 +197,9 @@ static void print_promises(const struct tn_plan_report *report)
                    show(span[0], answer->expiry_real), show(span[1], answer->poll_real),
                    show(span[2], 2 * plan->rtt), show(span[3], plan->fence_raise));
     print_span("failover after a crash", answer->failover_crash_real, text);
+    if (report->soft > 0)
+        print_span("      with soft limit", tn_plan_soft_failover(&report->plan, report->soft),
+                   "to a candidate with the same fence: silence, question, fence");
     if (tn_plan_late(plan) > 0) {
         (void)snprintf(text, sizeof text, "%s: the TTL, and %s in which the store may still wait",
                        report->engine->scheme, show(span[0], tn_plan_late(plan)));

@@ -59,6 +59,7 @@ static const char after[] =
     "  tenure run nightly-report -- ./report.sh     on two terminals: one runs, the other waits\n"
     "  tenure run --ttl 5s --once billing -- ./bill --all\n"
     "  tenure run --fence sqlite:orders.db#orders orders -- ./sync\n"
+    "  tenure run --ttl 30s --soft-limit 20s --fence sqlite:orders.db#orders orders -- ./sync\n"
     "  tenure run --http 127.0.0.1:7422 web -- ./serve   then: curl 127.0.0.1:7422/leader\n"
     "  tenure run --wait 10s backup -- sh -c 'rsync ...'\n"
     "  tenure run --skip-if-held --hold 10m --quiet nightly -- ./report.sh     for cron, see "
@@ -91,6 +92,8 @@ static const char after[] =
     "With --hold-off nobody leads for that long after the deadline of a term that was lost, not "
     "given\n"
     "back: time for what is under way to arrive, where the receiver has no fence.\n"
+    "With --soft-limit and --fence a leader that the store has not heard of for so long gives way\n"
+    "before the TTL is over, to a candidate with both options and the same fence.\n"
     "\n"
     "Exit status: the command's own; 64 bad usage, 69 store unavailable, 75 not acquired within\n"
     "--wait, 77 not permitted, 79 leadership lost (--once), 126 not executable, 127 not found.\n";
@@ -573,6 +576,8 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
         TN_FLAG("quiet", 0, &run->quiet, "no warnings: only what ends the run is told"),
         TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
                   "raise this fence to the token before the command starts; or none"),
+        TN_DURATION("soft-limit", 0, &words->soft_limit, 1, TN_TTL_MAX, "none",
+                    "who was silent for so long gives way to who has the same --fence"),
         TN_STRING("contain", 0, &run->contain_word, "HOW", "auto",
                   "hold the command's processes by: auto, cgroup, pidns, tree"),
         TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
@@ -619,6 +624,13 @@ static int check_words(struct run *run, const struct tn_campaign_words *words)
                                                    : NULL;
     int status = tn_cli_check_no_slot("run", run->name);
 
+    if (status < 0 && words->soft_limit > 0 && !has_fence(run))
+        return tn_cli_fail(TN_EXIT_USAGE, "run",
+                           "--soft-limit needs --fence: only a fence stops the one who was silent "
+                           "and does not know yet that another leads");
+    if (status < 0 && words->soft_limit > 0 && words->priority > 0)
+        return tn_cli_fail(TN_EXIT_USAGE, "run",
+                           "--soft-limit and --priority do not go together; leave one of them out");
     run->warned = run->warned || words->slots > 1; /* A fence admits the highest token only. */
     return status < 0 ? tn_campaign_check("run", run->name, words, beside) : status;
 }

@@ -69,7 +69,11 @@ static tenure_ns jittered(struct tn_claim *claim, tenure_ns span)
 /* How long to rely on a store that tells. */
 static tenure_ns queue_poll(const struct tn_claim *claim)
 {
-    return claim->config->queue_poll > 0 ? claim->config->queue_poll : claim->config->poll_every;
+    const struct tn_claim_config *config = claim->config;
+    tenure_ns every = config->queue_poll > 0 ? config->queue_poll : config->poll_every;
+
+    /* F1: nobody tells that a holder is silent; who may supersede it asks. */
+    return config->soft > 0 && config->soft / 4 < every ? config->soft / 4 : every;
 }
 
 static void read_record(struct tn_claim *claim, struct tn_claim_actions *out)
@@ -271,7 +275,8 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
         refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
     } else if (event->token <= claim->revoked_token && !TN_PLANT(REVOKE_FORGOTTEN)) {
         refuse(claim, TN_REASON_REVOKED, out);
-    } else if (claim->config->fenced && !TN_PLANT(FENCE_AFTER_WON)) {
+    } else if (claim->config->fenced && !TN_PLANT(FENCE_AFTER_WON) &&
+               !(TN_PLANT(SOFT_UNRAISED) && claim->config->soft > 0)) {
         move(claim, TN_CLAIM_RAISING);
         claim->give_up_at = claim->now + claim->config->raise_timeout;
         raise_fences(claim, out);

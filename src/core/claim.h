@@ -48,6 +48,7 @@ struct tn_claim_config {
     tenure_ns drain_timeout;   /* Draining longer than this counts as a stall. */
     tenure_ns stall_after;     /* The work loop must check in this often; 0: it need not. */
     tenure_ns raise_timeout;   /* Fences that are not up by then cost the grant. */
+    tenure_ns soft;            /* Soft limit (F1): in line, ask four times within it; 0: none. */
     struct tn_note_times notes;
     uint32_t jitter_ppm;
     bool fenced;   /* Raise fences before WON. */

@@ -505,6 +505,14 @@ void tn_session_adopt(struct tn_table *table, uint32_t session, uint32_t owner)
     record->owner = owner;
 }
 
+void tn_session_rename(struct tn_table *table, uint32_t session, const struct tn_secret *secret)
+{
+    TN_ASSERT(tn_session_find(table, secret) == 0);
+    unlink_record(table, &table->by_secret, session);
+    tn_session_at(table, session)->secret = *secret;
+    link_record(table, &table->by_secret, session);
+}
+
 void tn_session_drop(struct tn_table *table, uint32_t session)
 {
     struct tn_session_record *record = tn_session_at(table, session);

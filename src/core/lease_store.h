@@ -40,10 +40,13 @@ struct tn_session_record {
     uint32_t heap_at; /* 0: not in the heap. */
     uint32_t chain;   /* Next in the hash bucket, or in the free list. */
     struct tn_table_text label;
-    uint32_t held;    /* Leases of this session. */
-    uint32_t revoked; /* Those of them in state REVOKED. */
-    uint32_t owner;   /* 0: nobody. */
-    bool closed;      /* Over, whatever the clock says. */
+    uint32_t held;     /* Leases of this session. */
+    uint32_t revoked;  /* Those of them in state REVOKED. */
+    uint32_t owner;    /* 0: nobody. */
+    bool closed;       /* Over, whatever the clock says. */
+    uint32_t borrowed; /* F1: the lease that was taken over early, and falls back to @rest; 0. */
+    struct tn_secret rest;
+    struct tn_soft soft;
 };
 
 /* What a search looks at lies side by side, and so in one line of the processor's cache. */
@@ -128,6 +131,8 @@ static inline bool tn_session_is_alive(const struct tn_table *table, uint32_t se
 
 /* The session, and all that it has, is @owner's from now on. */
 void tn_session_adopt(struct tn_table *table, uint32_t session, uint32_t owner);
+/* From now on it is found by @secret only. */
+void tn_session_rename(struct tn_table *table, uint32_t session, const struct tn_secret *secret);
 void tn_session_drop(struct tn_table *table, uint32_t session);
 void tn_lease_drop(struct tn_table *table, uint32_t lease);
 void tn_waiter_drop(struct tn_table *table, uint32_t waiter);

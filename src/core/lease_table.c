@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sha256.h"
 #include "core/lease_store.h"
 #include "core/plan.h"
 #include "core/plant.h"
@@ -82,6 +83,8 @@ static void detach(struct tn_table *table, uint32_t lease)
     struct tn_lease_record *record = tn_lease_at(table, lease);
     TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
     tn_session_at(table, record->session)->held--;
+    if (tn_session_at(table, record->session)->borrowed == lease)
+        tn_session_at(table, record->session)->borrowed = 0;
     tn_owner_of(table, record->session)->places--;
     if (record->state == TN_LEASE_REVOKED)
         tn_session_at(table, record->session)->revoked--;
@@ -135,12 +138,29 @@ static bool grant_next(struct tn_table *table, uint32_t lease, uint64_t token,
     return false;
 }
 
+/* F1: the session at rest to which @lease falls back; 0: there is none, or its time is over. */
+static uint32_t rest_of(const struct tn_table *table, uint32_t lease)
+{
+    const struct tn_session_record *holder =
+        tn_session_at(table, tn_lease_at(table, lease)->session);
+    uint32_t rest = holder->borrowed == lease ? tn_session_find(table, &holder->rest) : 0;
+
+    return rest != 0 && tn_session_is_alive(table, rest) && !TN_PLANT(SOFT_NO_REST) ? rest : 0;
+}
+
 /* The term is over. Its token and secret stay on record, so that its release may be repeated. An
- * agent's name goes to the next in line with the upstream's next token only. */
+ * agent's name goes to the next in line with the upstream's next token only. What was taken over
+ * early falls back to whom it was taken from, until that one's time is over: under a secret that no
+ * term has. */
 static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *result)
 {
+    uint32_t rest = rest_of(table, lease);
+
     detach(table, lease);
-    if (!table->limits.upstream)
+    if (rest != 0) {
+        tn_secret_hash(&tn_session_at(table, rest)->secret, 't', &tn_lease_at(table, lease)->term);
+        attach(table, lease, rest);
+    } else if (!table->limits.upstream)
         (void)grant_next(table, lease, 0, result);
     else if (TN_PLANT(AGENT_TOKEN_KEPT))
         (void)grant_next(table, lease, tn_lease_at(table, lease)->token, result);
@@ -278,11 +298,17 @@ static void renew(struct tn_table *table, uint32_t session, const struct tn_op *
 static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_result *result)
 {
     uint32_t session = tn_session_find(table, &op->session);
+    struct tn_secret rest;
     TN_ASSERT(op->ttl > 0);
     if (session != 0) {
         result->answer = TN_ANSWER_GONE;
         if (tn_session_is_alive(table, session))
             renew(table, session, op, result);
+        return;
+    }
+    tn_secret_hash(&op->session, 'r', &rest);
+    if (tn_session_find(table, &rest) != 0) {
+        result->answer = TN_ANSWER_GONE; /* Superseded: an old OPEN must not bring it back. */
         return;
     }
     if (op->owner != 0 && owner_is_full(op, tn_owner_at(table, op->owner)->sessions, result))
@@ -334,6 +360,86 @@ static void judge_silence(struct tn_table *table, uint32_t lease, uint32_t sessi
     }
 }
 
+/* F1: whether the holder may be superseded by @session, whose acquire is @op: it was silent for its
+ * soft limit, both raise the same fences, and neither session has anything else that would end or
+ * begin with this. */
+static bool is_superseded(const struct tn_table *table, uint32_t lease, uint32_t session,
+                          const struct tn_op *op)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+
+    if (record->state != TN_LEASE_HELD || record->session == session || op->soft.limit == 0 ||
+        table->limits.observed || table->limits.upstream || table->last_token == UINT64_MAX)
+        return false;
+    const struct tn_session_record *former = tn_session_at(table, record->session);
+    tenure_ns renewed = former->expires_at - former->ttl;
+    if (TN_PLANT(SOFT_OLD_RENEWAL))
+        renewed = former->timer_key - former->ttl;
+    if (former->soft.limit == 0 || former->soft.limit >= former->ttl ||
+        table->now < renewed + former->soft.limit)
+        return false;
+    return former->held == 1 && tn_session_at(table, session)->held == 0 &&
+           (tn_secret_equal(&op->soft.fences, &former->soft.fences) || TN_PLANT(SOFT_ANY_FENCES));
+}
+
+/* Its owner is unknown from now on, whatever it asks; its time goes on to its end, and cannot be
+ * made longer. */
+static void put_to_rest(struct tn_table *table, uint32_t session, const struct tn_secret *term,
+                        struct tn_result *result)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    struct tn_secret secret;
+
+    tn_secret_hash(&record->secret, 't', &secret);
+    if (tn_secret_equal(&secret, term) || TN_PLANT(SOFT_STILL_RENEWED))
+        return; /* The lease has fallen back to it: it is at rest. */
+    if (table->limits.tells_ends)
+        notify(result, TN_NOTICE_ENDED, 0)->session = record->secret;
+    while (record->waiters.first != 0)
+        drop_waiter(table, record->waiters.first, result);
+    tn_secret_hash(&record->secret, 'r', &secret);
+    tn_session_rename(table, session, &secret);
+    result->rested = session;
+}
+
+/* F1: the fences of the new term go up before anyone hears of it, so nothing of the former's gets
+ * through from then on. P1 towards all others: until the former's time is over, the lease falls
+ * back to it. Of two formers, to the one whose time is longer. */
+static void supersede(struct tn_table *table, uint32_t lease, uint32_t session,
+                      const struct tn_op *op, struct tn_result *result)
+{
+    struct tn_lease_record *record = tn_lease_at(table, lease);
+    uint32_t former = record->session, before = rest_of(table, lease);
+    uint32_t place = tn_waiter_find(table, lease, session, &op->term);
+
+    if (place == 0 && owner_is_full(op, tn_owner_of(table, session)->places, result))
+        return;
+    if (place != 0)
+        tn_waiter_drop(table, place);
+    detach(table, lease);
+    put_to_rest(table, former, &record->term, result);
+    if (before == 0 ||
+        tn_session_at(table, before)->expires_at < tn_session_at(table, former)->expires_at)
+        before = former;
+    grant(table, lease, session, &op->term, next_token(table, record, &op->term));
+    tn_session_at(table, session)->borrowed = lease;
+    tn_session_at(table, session)->rest = tn_session_at(table, before)->secret;
+    notify_changed(table, lease, result);
+    result->answer = TN_ANSWER_GRANTED;
+}
+
+static void soften(struct tn_table *table, uint32_t session, const struct tn_op *op,
+                   struct tn_result *result)
+{
+    struct tn_soft *soft = &tn_session_at(table, session)->soft;
+
+    if (op->soft.limit == 0 ||
+        (op->soft.limit == soft->limit && tn_secret_equal(&op->soft.fences, &soft->fences)))
+        return;
+    *soft = op->soft;
+    result->softened = true;
+}
+
 static void enqueue(struct tn_table *table, uint32_t lease, uint32_t session,
                     const struct tn_op *op, struct tn_result *result)
 {
@@ -359,6 +465,7 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
     if (session == 0)
         return;
     adopt(table, session, op, result);
+    soften(table, session, op, result);
     const struct tn_owner_record *owner = tn_owner_of(table, session);
     if (lease == 0 && owner_is_full(op, owner->places, result))
         return;
@@ -386,6 +493,8 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
         grant(table, lease, session, &op->term, next_token(table, record, &op->term));
         notify_changed(table, lease, result);
         result->answer = TN_ANSWER_GRANTED;
+    } else if (is_superseded(table, lease, session, op)) {
+        supersede(table, lease, session, op, result);
     } else if (record->state == TN_LEASE_FREE) {
         result->answer = TN_ANSWER_FULL; /* Out of tokens: P9, stall rather than repeat one. */
     } else if (op->wait) {
@@ -617,7 +726,9 @@ void tn_table_step(struct tn_table *table, tenure_ns now, const struct tn_op *op
     ret_result->owners = false;
     ret_result->adopted = false;
     ret_result->more = false;
+    ret_result->softened = false;
     ret_result->lease = 0;
+    ret_result->rested = 0;
     ret_result->count = 0;
     if (op->kind < TN_OP_RAISE || op->kind == TN_OP_GRANT)
         operations[op->kind](table, op, ret_result);
@@ -656,5 +767,29 @@ int tn_table_put(struct tn_table *table, const struct tn_lease_view *view)
         attach(table, lease, session);
     if (session != 0 && view->revoked)
         mark_revoked(table, lease, table->now + tn_session_at(table, session)->ttl);
+    return 0;
+}
+
+int tn_table_put_soft(struct tn_table *table, const struct tn_secret *session,
+                      const struct tn_soft *soft)
+{
+    uint32_t index = tn_session_find(table, session);
+
+    if (index == 0)
+        return TENURE_E_NOT_HELD;
+    tn_session_at(table, index)->soft = *soft;
+    return 0;
+}
+
+int tn_table_put_rest(struct tn_table *table, const struct tn_lease_view *view,
+                      const struct tn_secret *rest)
+{
+    uint32_t session = tn_session_find(table, view->session);
+    uint32_t lease = tn_lease_find(table, view->name, view->name_len);
+
+    if (session == 0 || lease == 0 || tn_lease_at(table, lease)->session != session)
+        return TENURE_E_NOT_HELD;
+    tn_session_at(table, session)->borrowed = lease;
+    tn_session_at(table, session)->rest = *rest;
     return 0;
 }

@@ -54,6 +54,13 @@ enum tn_op_kind {
     TN_OP_TICK,    /* Time has passed; due at tn_table_wake_at. */
 };
 
+/* F1: a holder that was silent for @limit may be superseded by who has the same fences. */
+struct tn_soft {
+    tenure_ns limit; /* On the authority's clock, since the last renewal; 0: there is none. */
+    struct tn_secret
+        fences; /* A digest of the name and of all fences that are raised before WON. */
+};
+
 struct tn_op {
     enum tn_op_kind kind;
     bool wait;    /* ACQUIRE: queue if held. */
@@ -75,6 +82,7 @@ struct tn_op {
      * ACQUIRE: leases and places in line together, so that a place can become a lease. */
     uint32_t owner;
     uint32_t owner_max;
+    struct tn_soft soft; /* ACQUIRE: of the session from now on, if there is one. */
 };
 
 enum tn_answer {
@@ -131,14 +139,16 @@ struct tn_notice {
 struct tn_result {
     enum tn_answer answer;
     uint64_t token;
-    tenure_ns ttl;  /* OPEN, RENEW. */
-    uint64_t seen;  /* OPEN, RENEW: revocations noticed up to here, this reply's included. */
-    uint32_t held;  /* OPEN, RENEW: how many leases the session has, revoked ones included. */
-    bool fresh;     /* OPEN: there was no such session before. */
-    bool owners;    /* FULL: it is the limit of the session's owner. */
-    bool adopted;   /* The session was nobody's, and has an owner from now on. */
-    bool more;      /* RENEW: more revocations than fit are waiting; ask again before extending. */
-    uint32_t lease; /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
+    tenure_ns ttl;   /* OPEN, RENEW. */
+    uint64_t seen;   /* OPEN, RENEW: revocations noticed up to here, this reply's included. */
+    uint32_t held;   /* OPEN, RENEW: how many leases the session has, revoked ones included. */
+    bool fresh;      /* OPEN: there was no such session before. */
+    bool owners;     /* FULL: it is the limit of the session's owner. */
+    bool adopted;    /* The session was nobody's, and has an owner from now on. */
+    bool more;       /* RENEW: more revocations than fit are waiting; ask again before extending. */
+    bool softened;   /* ACQUIRE: @soft is another than the session had. */
+    uint32_t lease;  /* ACQUIRE, READ, RELEASE: for tn_table_lease; 0: none. */
+    uint32_t rested; /* ACQUIRE: the superseded session, at rest from now on; 0: none. */
     uint32_t count;
     struct tn_notice list[TN_TABLE_NOTICES];
 };
@@ -188,6 +198,9 @@ struct tn_session_view {
     tenure_ns expires_at; /* On the authority's clock. */
     bool closed;          /* Over; what it had is being let go. */
     uint32_t owner;       /* 0: nobody's. */
+    const struct tn_soft *soft;
+    uint32_t borrowed; /* The lease that falls back to session @rest; 0: none. */
+    const struct tn_secret *rest;
 };
 
 /* The next session in use after @session (0: from the start); 0 at the end. */
@@ -216,6 +229,12 @@ const struct tn_secret *tn_table_term(const struct tn_table *table, uint32_t lea
  * has it is out, and nobody is told; for use before tn_table_restart. Sessions are put back by
  * OPEN. Returns 0, TENURE_E_FULL, or TENURE_E_NOT_HELD when there is no such session. */
 TENURE_MUST_USE int tn_table_put(struct tn_table *table, const struct tn_lease_view *view);
+
+/* The same for what a session has beside its leases. Returns 0 or TENURE_E_NOT_HELD. */
+TENURE_MUST_USE int tn_table_put_soft(struct tn_table *table, const struct tn_secret *session,
+                                      const struct tn_soft *soft);
+TENURE_MUST_USE int tn_table_put_rest(struct tn_table *table, const struct tn_lease_view *view,
+                                      const struct tn_secret *rest);
 
 /* How much there is of what the limits bound. */
 struct tn_table_counts {

@@ -105,6 +105,9 @@ void tn_table_session(const struct tn_table *table, uint32_t session,
         .expires_at = record->expires_at,
         .closed = record->closed,
         .owner = record->owner,
+        .soft = &record->soft,
+        .borrowed = record->borrowed,
+        .rest = &record->rest,
     };
 }
 

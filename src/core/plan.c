@@ -208,6 +208,25 @@ static void bound_failover(const struct tn_plan *plan, struct tn_plan_answer *an
     answer->failover_resign = sum(answer->stop_real, 3 * plan->rtt + plan->fence_raise);
 }
 
+/* As in P8, but a renewal counts when it takes effect, and on the store's clock. */
+tenure_ns tn_plan_soft_least(const struct tn_plan *plan)
+{
+    tenure_ns sent =
+        scale_up(plan->renew_every + plan->attempt_timeout + plan->backoff + plan->pause, TN_PPM,
+                 TN_PPM - (int64_t)plan->rho_holder_ppm);
+
+    return scale_up(sum(sent, plan->rtt), TN_PPM + (int64_t)plan->rho_store_ppm, TN_PPM);
+}
+
+/* Whoever waits asks four times within the limit (claim.c). */
+tenure_ns tn_plan_soft_failover(const struct tn_plan *plan, tenure_ns soft)
+{
+    tenure_ns silent = scale_up(soft, TN_PPM, TN_PPM - (int64_t)plan->rho_store_ppm);
+    tenure_ns asked = scale_up(soft / 4, TN_PPM, TN_PPM - (int64_t)plan->rho_holder_ppm);
+
+    return sum(sum(silent, asked), 2 * plan->rtt + plan->fence_raise);
+}
+
 enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_answer *ret_answer)
 {
     struct tn_plan_answer answer = { 0 };

@@ -112,6 +112,11 @@ tenure_ns tn_plan_asked(const struct tn_plan *plan);
 /* How much later than its TTL the store may give a silent session's leases away, in all. */
 tenure_ns tn_plan_late(const struct tn_plan *plan);
 
+/* F1: the shortest soft limit with which one failed renewal does not cost the term, on the store's
+ * clock; and P7 with a soft limit, for a successor with the same fences. */
+tenure_ns tn_plan_soft_least(const struct tn_plan *plan);
+tenure_ns tn_plan_soft_failover(const struct tn_plan *plan, tenure_ns soft);
+
 /* Judge the plan; @ret_answer is filled whatever the verdict. */
 enum tn_plan_verdict tn_plan_judge(const struct tn_plan *plan, struct tn_plan_answer *ret_answer);
 

@@ -108,6 +108,15 @@
     X(REVOKE_RETURNS, "revoke-returns", "H2", "a revoked holder campaigns again at once")          \
     X(RANK_IGNORED, "rank-ignored", "H3", "a candidate stays in line before a higher one")         \
     X(RANK_KEPT, "rank-kept", "H3", "a leader that yields leads on although a higher one waits")   \
+    X(SOFT_ANY_FENCES, "soft-any-fences", "F1",                                                    \
+      "takes over early although the fences are not the same")                                     \
+    X(SOFT_UNRAISED, "soft-unraised", "F1",                                                        \
+      "who took over early wins before its fences are raised")                                     \
+    X(SOFT_OLD_RENEWAL, "soft-old-renewal", "F1",                                                  \
+      "the soft limit counts from an earlier renewal than the last")                               \
+    X(SOFT_NO_REST, "soft-no-rest", "F1",                                                          \
+      "behind an early successor anyone leads before the former's time is over")                   \
+    X(SOFT_STILL_RENEWED, "soft-still-renewed", "F1", "a superseded session is renewed")           \
     X(FENCE_BACKWARDS, "fence-backwards", "P3",                                                    \
       "the fence remembers the latest token, not the highest")                                     \
     X(CLOCK_IN_SUSPEND, "clock-in-suspend", "P1", "the holder's clock stands still in suspend")    \

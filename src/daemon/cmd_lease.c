@@ -12,7 +12,7 @@
 #define UPSTREAM_MS 5000
 #define LOOK_MS 1000
 
-#define ACQUIRE_USAGE "LEASE ACQUIRE SESSION TERM|* NAME [WAIT MS|QUEUE]"
+#define ACQUIRE_USAGE "LEASE ACQUIRE SESSION TERM|* NAME [WAIT MS|QUEUE] [SOFT MS FENCES]"
 #define LEASE_USAGE "LEASE ACQUIRE|RELEASE|GET|LIST|LINE|MACQUIRE|MRELEASE|MGET ..."
 #define LIST_USAGE "LEASE LIST CURSOR [PREFIX TEXT] [COUNT N]"
 
@@ -118,26 +118,61 @@ static void acquire_one(struct tn_call *call, struct acquire *how, uint32_t inde
     }
 }
 
+/* SOFT MS FENCES at @index; F1 needs the table that decides. */
+static bool read_soft(struct tn_call *call, uint32_t index, struct tn_soft *ret_soft)
+{
+    const struct tn_resp_word *digest = &call->words[index + 2];
+    uint64_t ms;
+
+    if (!tn_word_u64(call, index + 1, "SOFT", &ms))
+        return false;
+    if (ms == 0 || ms > WAIT_MAX_MS || digest->len != TN_SECRET_DIGITS ||
+        !tn_secret_parse(&ret_soft->fences, digest->bytes)) {
+        tn_reply_error(call, "ERR SOFT takes 1 to %" PRIu64 " ms and a digest of 32 hex digits",
+                       WAIT_MAX_MS);
+        return false;
+    }
+    if (call->server->agent != NULL) {
+        tn_reply_error(call, "ERR an agent knows no soft limit; campaign at its upstream");
+        return false;
+    }
+    ret_soft->limit = TN_MS((int64_t)ms);
+    return true;
+}
+
+static bool read_acquire(struct tn_call *call, struct acquire *ret)
+{
+    uint32_t at = 5;
+
+    if (at < call->count && tn_resp_is(&call->words[at], "QUEUE")) {
+        ret->op.wait = true;
+        at++;
+    } else if (at + 1 < call->count && tn_resp_is(&call->words[at], "WAIT")) {
+        ret->op.wait = ret->block = true;
+        if (!tn_word_u64(call, at + 1, "WAIT", &ret->wait_ms))
+            return false;
+        if (ret->wait_ms > WAIT_MAX_MS) {
+            tn_reply_error(call, "ERR WAIT at most %" PRIu64 " ms; 0 is for ever", WAIT_MAX_MS);
+            return false;
+        }
+        at += 2;
+    }
+    if (at + 2 < call->count && tn_resp_is(&call->words[at], "SOFT")) {
+        if (!read_soft(call, at, &ret->op.soft))
+            return false;
+        at += 3;
+    }
+    if (at != call->count)
+        tn_reply_error(call, "ERR usage: " ACQUIRE_USAGE);
+    return at == call->count;
+}
+
 static void do_acquire(struct tn_call *call)
 {
     struct acquire how = { .op = { .kind = TN_OP_ACQUIRE } };
 
-    if (!tn_word_count(call, 5, 7, ACQUIRE_USAGE))
+    if (!tn_word_count(call, 5, 10, ACQUIRE_USAGE) || !read_acquire(call, &how))
         return;
-    if (call->count == 6 && tn_resp_is(&call->words[5], "QUEUE")) {
-        how.op.wait = true;
-    } else if (call->count == 7 && tn_resp_is(&call->words[5], "WAIT")) {
-        how.op.wait = how.block = true;
-        if (!tn_word_u64(call, 6, "WAIT", &how.wait_ms))
-            return;
-        if (how.wait_ms > WAIT_MAX_MS) {
-            tn_reply_error(call, "ERR WAIT at most %" PRIu64 " ms; 0 is for ever", WAIT_MAX_MS);
-            return;
-        }
-    } else if (call->count != 5) {
-        tn_reply_error(call, "ERR usage: " ACQUIRE_USAGE);
-        return;
-    }
     /* Names are many, so the memory of this one is far away: it is sent for before it is needed. */
     const struct tn_table *table = call->server->state.table;
     uint32_t bucket = tn_table_expect(table, call->words[4].bytes, call->words[4].len);

@@ -22,6 +22,10 @@ static unsigned fields_of(int kind)
         return HAS_NAME | HAS_SESSION | HAS_TERM | HAS_TOKEN;
     case TN_RECORD_FREED:
         return HAS_NAME | HAS_TERM | HAS_TOKEN;
+    case TN_RECORD_SOFT:
+        return HAS_SESSION | HAS_TERM | HAS_TTL;
+    case TN_RECORD_LENT:
+        return HAS_NAME | HAS_SESSION | HAS_TERM;
     case TN_RECORD_REVOKED:
     case TN_RECORD_FENCED:
         return HAS_NAME | HAS_TOKEN;

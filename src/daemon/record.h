@@ -23,6 +23,8 @@ enum tn_record_kind {
     TN_RECORD_GRANTED = 'G', /* @name, @session, @term, @token; whoever held it before is out. */
     TN_RECORD_REVOKED = 'R', /* @name, @token. */
     TN_RECORD_FREED = 'F',   /* @name, @token, @term. */
+    TN_RECORD_SOFT = 'S',    /* @session, @term (its digest of fences), @ttl (its soft limit). */
+    TN_RECORD_LENT = 'L',    /* @name, @session has it; it falls back to whose secret is @term. */
     TN_RECORD_RAISED = 'T',  /* @token: no later grant at or below it. */
     TN_RECORD_FENCED = 'A',  /* @name (a resource), @token. */
     TN_RECORD_OWNED = 'U',   /* @name (a resource), @user: who made its fence. */

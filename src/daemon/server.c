@@ -98,7 +98,8 @@ void tn_server_step(struct tn_server *server, const struct tn_op *op, struct tn_
 {
     tn_past_before(server, op);
     tn_table_step(server->state.table, server->now, op, ret_result);
-    if (ret_result->count > 0 || (ret_result->answer == TN_ANSWER_OK && op->kind != TN_OP_RENEW)) {
+    if (ret_result->count > 0 || ret_result->softened ||
+        (ret_result->answer == TN_ANSWER_OK && op->kind != TN_OP_RENEW)) {
         if (!server->journal.none) {
             tn_state_log(&server->state, &server->journal, op, ret_result);
             tn_pending_note(server, op, ret_result);

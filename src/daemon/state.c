@@ -87,6 +87,20 @@ static int put_lease(struct tn_state *state, const struct tn_record *record)
     return tn_table_put(state->table, &view);
 }
 
+static int put_soft(struct tn_state *state, const struct tn_record *record)
+{
+    return tn_table_put_soft(state->table, &record->session,
+                             &(struct tn_soft) { .limit = record->ttl, .fences = record->term });
+}
+
+static int put_rest(struct tn_state *state, const struct tn_record *record)
+{
+    struct tn_lease_view view = { .name = record->name,
+                                  .name_len = record->name_len,
+                                  .session = &record->session };
+    return tn_table_put_rest(state->table, &view, &record->term);
+}
+
 static int put_fence(struct tn_state *state, const struct tn_record *record)
 {
     struct tn_fence_entry *entry;
@@ -133,6 +147,10 @@ static int apply(void *arg, const struct tn_record *record)
     case TN_RECORD_GRANTED:
     case TN_RECORD_FREED:
         return put_lease(state, record);
+    case TN_RECORD_SOFT:
+        return put_soft(state, record);
+    case TN_RECORD_LENT:
+        return put_rest(state, record);
     case TN_RECORD_REVOKED:
         op.kind = TN_OP_REVOKE;
         op.until = TN_NEVER; /* An agent's; tn_table_restart says until when. */
@@ -157,6 +175,38 @@ static int apply(void *arg, const struct tn_record *record)
 
 typedef int put_function(void *to, const struct tn_record *record);
 
+static int dump_session(const struct tn_session_view *view, put_function *put, void *to)
+{
+    int rc = put(to, &(struct tn_record) { .kind = TN_RECORD_OPENED,
+                                           .name = view->label,
+                                           .name_len = view->label_len,
+                                           .session = *view->secret,
+                                           .ttl = view->ttl });
+    if (rc == 0 && view->soft->limit > 0)
+        rc = put(to, &(struct tn_record) { .kind = TN_RECORD_SOFT,
+                                           .session = *view->secret,
+                                           .term = view->soft->fences,
+                                           .ttl = view->soft->limit });
+    return rc;
+}
+
+/* Whom it falls back to, if it was taken over early. */
+static int dump_rest(const struct tn_state *state, uint32_t lease, put_function *put, void *to)
+{
+    struct tn_session_view session;
+    struct tn_lease_view view;
+
+    tn_table_lease(state->table, lease, &view);
+    tn_table_session(state->table, tn_table_session_of(state->table, view.session), &session);
+    if (session.borrowed != lease)
+        return 0;
+    return put(to, &(struct tn_record) { .kind = TN_RECORD_LENT,
+                                         .name = view.name,
+                                         .name_len = view.name_len,
+                                         .session = *session.secret,
+                                         .term = *session.rest });
+}
+
 static int dump_sessions(const struct tn_state *state, put_function *put, void *to)
 {
     int rc = 0;
@@ -166,11 +216,7 @@ static int dump_sessions(const struct tn_state *state, put_function *put, void *
         tn_table_session(state->table, i, &view);
         if (view.closed)
             continue;
-        rc = put(to, &(struct tn_record) { .kind = TN_RECORD_OPENED,
-                                           .name = view.label,
-                                           .name_len = view.label_len,
-                                           .session = *view.secret,
-                                           .ttl = view.ttl });
+        rc = dump_session(&view, put, to);
     }
     return rc;
 }
@@ -197,6 +243,8 @@ static int dump_leases(const struct tn_state *state, put_function *put, void *to
             record.session = *view.session;
         }
         rc = put(to, &record);
+        if (rc == 0 && !is_closed(&view))
+            rc = dump_rest(state, i, put, to);
         if (rc == 0 && view.revoked && !is_closed(&view)) {
             record.kind = TN_RECORD_REVOKED;
             rc = put(to, &record);
@@ -306,6 +354,30 @@ static void log_operation(const struct tn_state *state, struct tn_journal *journ
     tn_journal_add(journal, &record);
 }
 
+static int log_record(void *to, const struct tn_record *record)
+{
+    tn_journal_add(to, record);
+    return 0;
+}
+
+/* F1: the session's soft limit; and who was superseded, under the secret that it has now. */
+static void log_soft(const struct tn_state *state, struct tn_journal *journal,
+                     const struct tn_op *op, const struct tn_result *result)
+{
+    struct tn_session_view view;
+
+    if (result->softened)
+        tn_journal_add(journal, &(struct tn_record) { .kind = TN_RECORD_SOFT,
+                                                      .session = op->session,
+                                                      .term = op->soft.fences,
+                                                      .ttl = op->soft.limit });
+    if (result->rested == 0)
+        return;
+    tn_table_session(state->table, result->rested, &view);
+    (void)dump_session(&view, log_record, journal);
+    (void)dump_rest(state, result->lease, log_record, journal);
+}
+
 void tn_state_log(const struct tn_state *state, struct tn_journal *journal, const struct tn_op *op,
                   const struct tn_result *result)
 {
@@ -319,4 +391,5 @@ void tn_state_log(const struct tn_state *state, struct tn_journal *journal, cons
             tn_journal_add(journal, &(struct tn_record) { .kind = TN_RECORD_ENDED,
                                                           .session = notice->session });
     }
+    log_soft(state, journal, op, result);
 }

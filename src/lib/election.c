@@ -342,12 +342,13 @@ static const struct tn_claim_config *find_config(struct tenure *tenure,
     if (campaign->flags & TENURE_PATIENT)
         wanted.drain_timeout = TN_TTL_MAX;
     wanted.stall_after = campaign->stall_after;
+    wanted.soft = campaign->soft_limit;
     wanted.fenced = campaign->fences != NULL && campaign->fences[0] != NULL;
     if (wanted.raise_timeout < 2 * wanted.attempt_timeout)
         wanted.raise_timeout = 2 * wanted.attempt_timeout;
     for (config = tenure->configs; config != NULL; config = config->next)
         if (config->claim.drain_timeout == wanted.drain_timeout &&
-            config->claim.stall_after == wanted.stall_after &&
+            config->claim.stall_after == wanted.stall_after && config->claim.soft == wanted.soft &&
             config->claim.fenced == wanted.fenced)
             return &config->claim;
     config = malloc(sizeof *config);
@@ -456,6 +457,8 @@ static int check_campaign(const struct tenure *tenure, const struct tenure_campa
         tn_text_add(reterr, bad_options);
     else if (campaign->stall_after < 0 || campaign->stall_after > TN_TTL_MAX)
         tn_text_add(reterr, "stall_after is out of range: 0 to 24 h");
+    else if (campaign->soft_limit < 0 || campaign->soft_limit > TN_TTL_MAX)
+        tn_text_add(reterr, "soft_limit is out of range: 0 to the TTL");
     else if (campaign->grace < 0 || campaign->grace > plan.ttl)
         tn_text_add(reterr, "the grace is out of range: 0 to the TTL");
     else if (campaign->slots > TN_SLOTS_MAX)
@@ -474,7 +477,9 @@ static int check_campaign(const struct tenure *tenure, const struct tenure_campa
         return TENURE_E_INVALID;
     if (campaign->grace > 0)
         tn_plan_turn(&plan, TN_KNOB_GRACE, campaign->grace);
-    return tn_entry_plan(&plan, reterr);
+    int rc = tn_lib_soft_check(&plan, tenure->driver.store->ops->caps,
+                               tenure->driver.store->ops->scheme, campaign, reterr);
+    return rc < 0 ? rc : tn_entry_plan(&plan, reterr);
 }
 
 int tn_lib_check_name(const char *name, struct tn_text *reterr)
@@ -605,6 +610,10 @@ static int begin(struct tenure *tenure, const char *name, const struct tenure_ca
     election->tell_renewed = (campaign->flags & TENURE_TELL_RENEWED) != 0;
     election->tell_health = (campaign->flags & TENURE_TELL_HEALTH) != 0;
     rc = copy_fences(election, campaign->fences, reterr);
+    if (rc == 0 && campaign->soft_limit > 0) {
+        election->seat.soft.limit = campaign->soft_limit;
+        rc = tn_lib_soft_digest(name, election->fences, &election->seat.soft.fences);
+    }
     if (rc == 0 && campaign->priority > 0)
         rc = add_rank(election, campaign);
     if (rc == 0)

@@ -149,6 +149,15 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
 void tn_election_renewed(struct tenure_election *election);
 void tn_election_health(struct tenure_election *election);
 
+/* soft.c: by which the store knows that two candidates for @name raise the same fences. 0 or
+ * TENURE_E_NOMEM. */
+TENURE_MUST_USE int tn_lib_soft_digest(const char *name, char *const *fences,
+                                       struct tn_secret *ret_digest);
+/* Whether the campaign's soft limit may be had in a store with these caps. */
+TENURE_MUST_USE int tn_lib_soft_check(const struct tn_plan *plan, unsigned caps, const char *scheme,
+                                      const struct tenure_campaign *campaign,
+                                      struct tn_text *reterr);
+
 /* Into @reterr, unless NULL: @code and its text, or what it means. Returns @code. */
 int tn_lib_fail(int code, const char *text, struct tenure_error *reterr);
 

@@ -96,3 +96,30 @@ int tn_entry_plan(const struct tn_plan *plan, struct tn_text *reterr)
                  p1 ? 1 : 8, left, right);
     return TENURE_E_INVALID;
 }
+
+int tn_entry_soft(const struct tn_plan *plan, tenure_ns soft, struct tn_text *reterr)
+{
+    char least[TN_DURATION_TEXT], ttl[TN_DURATION_TEXT];
+    tenure_ns from = (tn_plan_soft_least(plan) + TN_MS(100) - 1) / TN_MS(100) * TN_MS(100);
+
+    if (plan->hold_off > 0) {
+        tn_text_add(reterr, "a soft limit lets the next one lead early, and a hold-off late; leave "
+                            "one of them out");
+        return TENURE_E_INVALID;
+    }
+    if (soft >= tn_plan_soft_least(plan) && soft < plan->ttl)
+        return 0;
+    tn_duration_format(least, sizeof least, from);
+    tn_duration_format(ttl, sizeof ttl, plan->ttl);
+    if (from >= plan->ttl)
+        tn_text_addf(reterr,
+                     "no soft limit fits below the TTL of %s: one lost renewal may take %s; give a "
+                     "longer TTL or a smaller rho",
+                     ttl, least);
+    else
+        tn_text_addf(reterr,
+                     "the soft limit is from %s, which one lost renewal may take, to less than the "
+                     "TTL of %s",
+                     least, ttl);
+    return TENURE_E_INVALID;
+}

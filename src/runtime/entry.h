@@ -15,4 +15,13 @@ TENURE_MUST_USE int tn_entry_label(const char *id, char ret_label[TN_LABEL_MAX +
  */
 TENURE_MUST_USE int tn_entry_plan(const struct tn_plan *plan, struct tn_text *reterr);
 
+/* The same for a soft limit (F1): longer than a renewal may be late, and below the TTL. */
+TENURE_MUST_USE int tn_entry_soft(const struct tn_plan *plan, tenure_ns soft,
+                                  struct tn_text *reterr);
+
+/* Of a store without TN_STORE_SOFT. */
+#define TN_ENTRY_NO_SOFT                                                                   \
+    "knows no soft limit; leave it out, or use a store that does: sqlite, tenured, unix, " \
+    "memory"
+
 #endif

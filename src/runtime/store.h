@@ -60,6 +60,7 @@ enum tn_store_caps {
     TN_STORE_RESUMES = 1 << 11,   /* OPEN asks the server. OK says that the session
                                      goes on there with all that it holds, whichever process opened
                                      it, or is new because the old one has ended. */
+    TN_STORE_SOFT = 1 << 12,      /* ACQUIRE with a soft limit (F1). */
 };
 
 /* A name as others may know it. */

@@ -311,6 +311,9 @@ const char *tn_op_fault(const struct tn_op *op)
         return "the label is too long";
     if (op->kind == TN_OP_OPEN && (op->ttl < TN_TTL_MIN || op->ttl > TN_TTL_MAX))
         return "the TTL is out of range";
+    if (op->soft.limit < 0 || op->soft.limit > TN_TTL_MAX ||
+        (op->soft.limit > 0 && tn_secret_is_zero(&op->soft.fences)))
+        return "the soft limit is out of range, or without fences";
     if (tn_op_is_named(op) && tn_name_check(op->name, op->name_len, &reason) < 0)
         return reason;
     return NULL;

@@ -563,7 +563,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 const struct tn_store_ops tn_memory_store_ops = {
     .scheme = "memory",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LOCAL | TN_STORE_RAISES,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LOCAL | TN_STORE_RAISES | TN_STORE_SOFT,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,

@@ -26,6 +26,7 @@ struct world {
     uint64_t tokens[CANDIDATES];
     bool released[TOKENS];
     int compared[TN_ANSWER_FULL + 1];
+    int superseded;
 };
 
 static tenure_ns model_now;
@@ -94,6 +95,8 @@ static struct tn_op make_op(struct world *world, uint32_t who)
         op.name_len = (uint32_t)strlen(op.name);
     }
     op.wait = tn_prng_ppm(prng, 500000);
+    if (op.kind == TN_OP_ACQUIRE && who < 6 && tn_prng_ppm(prng, 900000))
+        op.soft = (struct tn_soft) { .limit = TN_SEC(1), .fences = make_secret(who % 2, 7) };
     /* Mostly its own token, sometimes another's. */
     if (op.kind == TN_OP_RELEASE && tn_prng_ppm(prng, 800000))
         op.token = world->tokens[tn_prng_ppm(prng, 800000) ? who : tn_prng_below(prng, CANDIDATES)];
@@ -130,6 +133,7 @@ static void step_both(struct world *world)
             CHECK_EQ_U64(token, expected.token);
     }
     world->compared[expected.answer]++;
+    world->superseded += expected.rested != 0;
     if (expected.answer == TN_ANSWER_GRANTED)
         world->tokens[who] = expected.token;
     if (answer == TN_ANSWER_RELEASED && op.token < TOKENS)
@@ -180,6 +184,7 @@ TEST(the_store_answers_like_the_lease_table)
     for (enum tn_answer answer = 0; answer < TN_ANSWER_FULL; answer++)
         CHECK(world.compared[answer] > 0);
     CHECK(world.compared[TN_ANSWER_GRANTED] > 100);
+    CHECK(world.superseded > 20);
     tn_sqlite_close(world.store);
     free(block);
     static const char *const suffixes[] = { "", "-journal", "-bell" };

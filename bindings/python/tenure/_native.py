@@ -77,6 +77,7 @@ class Campaign(ctypes.Structure):
         ("fences", ctypes.POINTER(ctypes.c_char_p)),
         ("slots", ctypes.c_uint32),
         ("priority", ctypes.c_uint32),
+        ("soft_limit", Ns),
     ]
 
 

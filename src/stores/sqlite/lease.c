@@ -207,28 +207,65 @@ static void grant_next(struct tn_sqlite *store, const char *name)
     }
 }
 
-/* The term is over: by its release, or by whatever else. */
-static void vacate(struct tn_sqlite *store, const char *name, bool released,
+/* F1: the session at rest to which @name falls back when @session has it no more; 0: there is none,
+ * or its time is over. */
+static int64_t rest_of(struct tn_sqlite *store, int64_t session, const char *name)
+{
+    const enum tn_sql sql = TN_SQL_SOFT_FIND;
+    char borrowed[TN_NAME_MAX + 1];
+
+    if (!tn_sql_step(store, sql, "i", session) || tn_sql_is_null(store, sql, 3))
+        return 0;
+    (void)tn_sql_bytes(store, sql, 2, borrowed, sizeof borrowed);
+    int64_t rest = tn_sql_i64(store, sql, 3);
+    return strcmp(borrowed, name) == 0 && alive(store, rest) ? rest : 0;
+}
+
+/* Under a secret that no term has. */
+static void fall_back(struct tn_sqlite *store, const char *name, int64_t rest)
+{
+    struct tn_secret secret, term;
+
+    if (!tn_sql_step(store, TN_SQL_SESSION_SECRET, "i", rest) ||
+        !tn_sql_secret(store, TN_SQL_SESSION_SECRET, 0, &secret)) {
+        tn_sql_damaged(store);
+        return;
+    }
+    tn_secret_hash(&secret, 't', &term);
+    (void)tn_sql_step(store, TN_SQL_LEASE_FALL, "tis", name, rest, &term);
+}
+
+/* The term is over: by its release, or by whatever else. @rest: as rest_of tells. */
+static void vacate(struct tn_sqlite *store, const char *name, bool released, int64_t rest,
                    const struct sqlite_ending *ending)
 {
     record_end(store, name, ending);
     (void)tn_sql_step(store, released ? TN_SQL_LEASE_RELEASE : TN_SQL_LEASE_EXPIRE, "t", name);
     (void)tn_sql_step(store, TN_SQL_REVOKED_DROP, "t", name);
     tn_bell_note(store, tn_bell_name_slot(name));
-    grant_next(store, name);
+    if (rest != 0)
+        fall_back(store, name, rest);
+    else
+        grant_next(store, name);
 }
 
 static void end_session(struct tn_sqlite *store, int64_t session)
 {
     struct sqlite_ending ending = ending_of(store, session);
-    char name[TN_NAME_MAX + 1];
+    char borrowed[TN_NAME_MAX + 1] = "", name[TN_NAME_MAX + 1];
+    int64_t rest = 0;
 
+    if (tn_sql_step(store, TN_SQL_SOFT_FIND, "i", session)) {
+        (void)tn_sql_bytes(store, TN_SQL_SOFT_FIND, 2, borrowed, sizeof borrowed);
+        rest = rest_of(store, session, borrowed);
+        (void)tn_sql_step(store, TN_SQL_SOFT_DROP, "i", session);
+    }
     (void)tn_sql_step(store, TN_SQL_DEADLINES_DROP, "i", session);
     (void)tn_sql_step(store, TN_SQL_SESSION_WAITERS_DROP, "i", session);
     (void)tn_sql_step(store, TN_SQL_SESSION_DROP, "i", session);
     while (tn_sql_step(store, TN_SQL_SESSION_LEASE, "i", session)) {
         (void)tn_sql_bytes(store, TN_SQL_SESSION_LEASE, 0, name, sizeof name);
-        vacate(store, name, false, &ending);
+        vacate(store, name, false, strcmp(name, borrowed) == 0 ? rest : 0, &ending);
     }
 }
 
@@ -274,7 +311,7 @@ static struct sqlite_row_lease settle(struct tn_sqlite *store, const char *name)
     if (!alive(store, lease.session))
         end_session(store, lease.session);
     else if (is_hold_off_over(store, name, &lease))
-        vacate(store, name, false,
+        vacate(store, name, false, rest_of(store, lease.session, name),
                &(struct sqlite_ending) { .why = TN_TERM_REVOKED, .at = tn_wall_ms() });
     else
         return lease;
@@ -385,9 +422,13 @@ static void add_session(struct sqlite_step *step)
 
 static void do_open(struct sqlite_step *step)
 {
+    struct tn_secret rest;
     struct sqlite_row_session session = find_session(step);
 
-    if (session.id == 0)
+    tn_secret_hash(&step->session, 'r', &rest);
+    if (session.id == 0 && tn_sql_step(step->store, TN_SQL_SESSION_FIND, "s", &rest))
+        step->result->answer = TN_ANSWER_GONE; /* Superseded: F1, as in the lease table. */
+    else if (session.id == 0)
         add_session(step);
     else if (alive(step->store, session.id))
         renew(step, &session);
@@ -432,6 +473,102 @@ static enum tn_answer enqueue(struct sqlite_step *step, int64_t session)
     return TN_ANSWER_QUEUED;
 }
 
+/* What the session with soft limit row @session has; false: it has none. */
+static bool find_soft(struct tn_sqlite *store, int64_t session, struct tn_soft *ret_soft)
+{
+    const enum tn_sql sql = TN_SQL_SOFT_FIND;
+
+    if (!tn_sql_step(store, sql, "i", session))
+        return false;
+    ret_soft->limit = tn_sql_i64(store, sql, 0);
+    if (!tn_sql_secret(store, sql, 1, &ret_soft->fences) || ret_soft->limit <= 0)
+        tn_sql_damaged(store);
+    return true;
+}
+
+static void soften(struct sqlite_step *step, int64_t session)
+{
+    const struct tn_soft *soft = &step->op->soft;
+    struct tn_soft before;
+
+    if (soft->limit == 0)
+        return;
+    if (!find_soft(step->store, session, &before) || before.limit != soft->limit ||
+        !tn_secret_equal(&before.fences, &soft->fences))
+        (void)tn_sql_step(step->store, TN_SQL_SOFT_SET, "iis", session, soft->limit, &soft->fences);
+}
+
+static int64_t count_held(struct tn_sqlite *store, int64_t session)
+{
+    return tn_sql_step(store, TN_SQL_SESSION_HELD, "i", session)
+               ? tn_sql_i64(store, TN_SQL_SESSION_HELD, 0)
+               : 0;
+}
+
+static tenure_ns expires_at(struct tn_sqlite *store, int64_t session)
+{
+    return tn_sql_step(store, TN_SQL_DEADLINE_FIND, "it", session, store->clock.domain)
+               ? tn_sql_i64(store, TN_SQL_DEADLINE_FIND, 0)
+               : 0;
+}
+
+/* F1, as in the lease table. The holder's deadline is on our clock: settle has looked. */
+static bool is_superseded(struct sqlite_step *step, const struct sqlite_row_lease *lease,
+                          const struct sqlite_row_session *session)
+{
+    struct tn_sqlite *store = step->store;
+    struct tn_soft soft;
+
+    if (step->op->soft.limit == 0 || !lease->held || lease->revoked ||
+        lease->session == session->id || !find_soft(store, lease->session, &soft) ||
+        !tn_secret_equal(&soft.fences, &step->op->soft.fences))
+        return false;
+    tenure_ns ttl = session_ttl(store, lease->session);
+    return soft.limit < ttl && store->now >= expires_at(store, lease->session) - ttl + soft.limit &&
+           count_held(store, lease->session) == 1 && count_held(store, session->id) == 0 &&
+           last_token(store) < INT64_MAX;
+}
+
+/* Its owner is unknown from now on, whatever it asks; its time goes on to its end. */
+static void put_to_rest(struct tn_sqlite *store, const struct sqlite_row_lease *lease)
+{
+    struct tn_secret secret, hash;
+
+    (void)tn_sql_step(store, TN_SQL_SESSION_WAITERS_DROP, "i", lease->session);
+    if (!tn_sql_step(store, TN_SQL_SESSION_SECRET, "i", lease->session) ||
+        !tn_sql_secret(store, TN_SQL_SESSION_SECRET, 0, &secret)) {
+        tn_sql_damaged(store);
+        return;
+    }
+    tn_secret_hash(&secret, 't', &hash);
+    if (tn_secret_equal(&hash, &lease->term))
+        return; /* The lease has fallen back to it: it is at rest. */
+    tn_secret_hash(&secret, 'r', &hash);
+    (void)tn_sql_step(store, TN_SQL_SESSION_RENAME, "is", lease->session, &hash);
+}
+
+static void supersede(struct sqlite_step *step, const struct sqlite_row_lease *lease,
+                      const struct sqlite_row_session *session)
+{
+    struct tn_sqlite *store = step->store;
+    int64_t rest = rest_of(store, lease->session, step->name);
+    tenure_ns ends = expires_at(store, lease->session);
+    tenure_ns silent = store->now - (ends - session_ttl(store, lease->session));
+    int64_t wall = tn_wall_ms();
+
+    record_end(store, step->name,
+               &(struct sqlite_ending) {
+                   .why = TN_TERM_EXPIRED, .at = wall, .heard = wall - silent / TN_MS(1) });
+    if (tn_sql_step(store, TN_SQL_WAITER_FIND, "tis", step->name, session->id, &step->term))
+        (void)tn_sql_step(store, TN_SQL_WAITER_DROP, "i", tn_sql_i64(store, TN_SQL_WAITER_FIND, 0));
+    (void)tn_sql_step(store, TN_SQL_LEASE_EXPIRE, "t", step->name);
+    put_to_rest(store, lease);
+    if (rest == 0 || expires_at(store, rest) < ends)
+        rest = lease->session;
+    (void)grant(store, step->name, session->id, &step->term);
+    (void)tn_sql_step(store, TN_SQL_SOFT_REST, "iti", session->id, step->name, rest);
+}
+
 static enum tn_answer acquire(struct sqlite_step *step, const struct sqlite_row_session *session)
 {
     struct tn_sqlite *store = step->store;
@@ -446,6 +583,10 @@ static enum tn_answer acquire(struct sqlite_step *step, const struct sqlite_row_
     if (!lease.held)
         return grant(store, step->name, session->id, &step->term) ? TN_ANSWER_GRANTED
                                                                   : TN_ANSWER_FULL;
+    if (is_superseded(step, &lease, session)) {
+        supersede(step, &lease, session);
+        return TN_ANSWER_GRANTED;
+    }
     return step->op->wait ? enqueue(step, session->id) : TN_ANSWER_HELD;
 }
 
@@ -454,15 +595,16 @@ static void do_acquire(struct sqlite_step *step)
     struct sqlite_row_session session = find_session(step);
 
     reap(step->store, REAP_MAX);
-    if (session.id != 0 && alive(step->store, session.id))
-        step->result->answer = acquire(step, &session);
-    else
-        step->result->answer = TN_ANSWER_GONE;
+    step->result->answer = TN_ANSWER_GONE;
+    if (session.id == 0 || !alive(step->store, session.id))
+        return;
+    soften(step, session.id);
+    step->result->answer = acquire(step, &session);
 }
 
-static void give_back(struct sqlite_step *step)
+static void give_back(struct sqlite_step *step, int64_t session)
 {
-    vacate(step->store, step->name, true,
+    vacate(step->store, step->name, true, rest_of(step->store, session, step->name),
            &(struct sqlite_ending) { .why = TN_TERM_RELEASED, .at = tn_wall_ms() });
 }
 
@@ -478,7 +620,7 @@ static void withdraw(struct sqlite_step *step, const struct sqlite_row_lease *le
     if (tn_sql_step(store, TN_SQL_WAITER_FIND, "tis", step->name, session->id, &step->term))
         (void)tn_sql_step(store, TN_SQL_WAITER_DROP, "i", tn_sql_i64(store, TN_SQL_WAITER_FIND, 0));
     if (holds(step, lease, session))
-        give_back(step);
+        give_back(step, session->id);
 }
 
 /* P5: exactly this session, term and token. */
@@ -496,7 +638,7 @@ static void do_release(struct sqlite_step *step)
     } else if (!lease.held || (uint64_t)lease.token != token) {
         step->result->answer = TN_ANSWER_STALE;
     } else if (holds(step, &lease, &session)) {
-        give_back(step);
+        give_back(step, session.id);
         step->result->answer = TN_ANSWER_RELEASED;
     } else {
         step->result->answer = TN_ANSWER_DENIED;

@@ -81,14 +81,14 @@ static bool is_old(struct tn_sqlite *store, const char *schema, int *rc)
     return *rc == SQLITE_OK && strcmp(answer, schema) == 0;
 }
 
-/* A file of schema 3 from before there was a history. */
+/* A file of schema 3 from before there was a history, or before there were soft limits. */
 static int add_history(struct tn_sqlite *store)
 {
     char answer[8];
 
-    int rc = ask(store, "SELECT count(*) FROM sqlite_master WHERE name = 'history'", answer,
-                 sizeof answer);
-    if (rc != SQLITE_OK || strcmp(answer, "0") != 0)
+    int rc = ask(store, "SELECT count(*) FROM sqlite_master WHERE name IN ('history', 'soft')",
+                 answer, sizeof answer);
+    if (rc != SQLITE_OK || strcmp(answer, "2") == 0)
         return rc;
     rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc == SQLITE_OK)

@@ -52,6 +52,12 @@ enum tn_sql {
     TN_SQL_LIST,
     TN_SQL_BESIDE,
     TN_SQL_FORGET,
+    TN_SQL_LEASE_FALL,
+    TN_SQL_SOFT_FIND,
+    TN_SQL_SOFT_SET,
+    TN_SQL_SOFT_REST,
+    TN_SQL_SOFT_DROP,
+    TN_SQL_SESSION_RENAME,
     TN_SQL_WAITER_FIND,
     TN_SQL_WAITER_ADD,
     TN_SQL_WAITER_FIRST,
@@ -115,7 +121,7 @@ extern const char tn_sqlite_schema[];
 /* From schema 1 to 2; what a new store begins with as well. */
 extern const char tn_sqlite_schema_2[];
 extern const char tn_sqlite_schema_3[];
-/* The history of terms: added when it is missing, whatever the version. */
+/* The history of terms, and soft limits: added when one is missing, whatever the version. */
 extern const char tn_sqlite_schema_history[];
 
 /* Bind and take one step. @format has a letter per argument: i int64_t, t const char *, s const

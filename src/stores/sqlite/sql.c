@@ -55,14 +55,17 @@ const char tn_sqlite_schema_3[] =
 
 /* The terms that were, for people: no rule reads it. Versions that do not know it leave it alone,
  * so the version of the schema stays: a file may be used by this version and by those before it.
- * The row of token 0 says since when there is a history. */
+ * The row of token 0 says since when there is a history. Soft limits are beside it: what was taken
+ * over early is held by a session like any other, so older versions need not know. */
 const char tn_sqlite_schema_history[] =
     "CREATE TABLE IF NOT EXISTS history (token INTEGER PRIMARY KEY, name TEXT NOT NULL,"
     " label BLOB NOT NULL, ttl_ms INTEGER NOT NULL, began_ms INTEGER NOT NULL, ended_ms INTEGER,"
     " heard_ms INTEGER, why INTEGER NOT NULL);"
     "CREATE INDEX IF NOT EXISTS history_name ON history (name, token);"
     "INSERT OR IGNORE INTO history VALUES (0, '', '', 0,"
-    " CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), NULL, NULL, 0);";
+    " CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), NULL, NULL, 0);"
+    "CREATE TABLE IF NOT EXISTS soft (session INTEGER PRIMARY KEY, limit_ns INTEGER NOT NULL,"
+    " fences BLOB NOT NULL, name TEXT, rest INTEGER);";
 
 #define VIEW                                                                              \
     "SELECT l.name, l.token, l.session, s.label, s.ttl_ns, d.expires_at, l.term, s.seq, " \
@@ -124,6 +127,13 @@ static const char *const texts[TN_SQL_COUNT] = {
                       "(SELECT count(*) FROM waiters WHERE name = ?1)",
     [TN_SQL_FORGET] = "DELETE FROM leases WHERE name >= ?1 AND name < ?2 AND session IS NULL "
                       "AND NOT EXISTS (SELECT 1 FROM waiters w WHERE w.name = leases.name)",
+    [TN_SQL_LEASE_FALL] = "UPDATE leases SET session = ?2, term = ?3 WHERE name = ?1",
+    [TN_SQL_SOFT_FIND] = "SELECT limit_ns, fences, name, rest FROM soft WHERE session = ?1",
+    [TN_SQL_SOFT_SET] = "INSERT INTO soft VALUES (?1, ?2, ?3, NULL, NULL) "
+                        "ON CONFLICT (session) DO UPDATE SET limit_ns = ?2, fences = ?3",
+    [TN_SQL_SOFT_REST] = "UPDATE soft SET name = ?2, rest = ?3 WHERE session = ?1",
+    [TN_SQL_SOFT_DROP] = "DELETE FROM soft WHERE session = ?1",
+    [TN_SQL_SESSION_RENAME] = "UPDATE sessions SET secret = ?2 WHERE id = ?1",
     [TN_SQL_WAITER_FIND] =
         "SELECT place FROM waiters WHERE name = ?1 AND session = ?2 AND term = ?3",
     [TN_SQL_WAITER_ADD] = "INSERT INTO waiters (name, session, term) VALUES (?1, ?2, ?3)",

@@ -595,7 +595,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 const struct tn_store_ops tn_sqlite_store_ops = {
     .scheme = "sqlite",
-    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES | TN_STORE_RESUMES,
+    .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES | TN_STORE_RESUMES | TN_STORE_SOFT,
     .ttl_min = TN_TTL_MIN,
     .ttl_max = TN_TTL_MAX,
     .open = open_store,

@@ -103,6 +103,14 @@ static void add_acquire(struct tenured_command *command, const struct tn_tenured
         add(command, "QUEUE");
 }
 
+static void add_soft(struct tenured_command *command, const struct tn_tenured *store,
+                     const struct tn_soft *soft)
+{
+    add(command, "SOFT");
+    add_number(command, (uint64_t)((soft->limit + TN_MS(1) - 1) / TN_MS(1)));
+    add_secret(command, store, &soft->fences);
+}
+
 static void make_command(struct tenured_command *command, const struct tn_tenured *store,
                          const struct tn_op *op)
 {
@@ -114,6 +122,8 @@ static void make_command(struct tenured_command *command, const struct tn_tenure
         return;
     case TN_OP_ACQUIRE:
         add_acquire(command, store, &op->session, &op->term, op->name, op->name_len, op->wait);
+        if (op->soft.limit > 0)
+            add_soft(command, store, &op->soft);
         return;
     case TN_OP_RELEASE:
         add(command, "LEASE");
@@ -596,18 +606,19 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 #define WHY_STRICT "nothing is answered before it is on the disk of the one daemon"
 
-#define OPS(scheme_)                                                                              \
-    {                                                                                             \
-        .scheme = scheme_,                                                                        \
-        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES | TN_STORE_RESUMES,            \
-        .ttl_min = TN_SEC(1), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit, \
-        .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,                    \
-        .history = tn_store_history, .close = tn_store_close, .facts = facts,                     \
-        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",                  \
-        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",             \
-        .name_size = sizeof(struct tn_tenured_name),                                              \
-        .session_size = sizeof(struct tn_tenured_session), .watched = tn_tenured_watched,         \
-        .ask = tn_tenured_list, .shut = shut, .free = free_rest,                                  \
+#define OPS(scheme_)                                                                               \
+    {                                                                                              \
+        .scheme = scheme_,                                                                         \
+        .caps =                                                                                    \
+            TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES | TN_STORE_RESUMES | TN_STORE_SOFT, \
+        .ttl_min = TN_SEC(1), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,  \
+        .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,                     \
+        .history = tn_store_history, .close = tn_store_close, .facts = facts,                      \
+        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",                   \
+        .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",              \
+        .name_size = sizeof(struct tn_tenured_name),                                               \
+        .session_size = sizeof(struct tn_tenured_session), .watched = tn_tenured_watched,          \
+        .ask = tn_tenured_list, .shut = shut, .free = free_rest,                                   \
     }
 
 const struct tn_store_ops tn_unix_store_ops = OPS("unix");
