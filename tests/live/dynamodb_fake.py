@@ -5,7 +5,7 @@ endpoints that give out AWS credentials. No store: what it cannot do is tested o
 
 A table's name says how a call to it ends: "denied", "expired", "skewed", "garbage", "huge", ...
 "readable" lets nobody write. "torn" drops the first TransactWriteItems without an answer; the log
-has the ClientRequestToken of each.
+has the ClientRequestToken of each. It keeps what is written.
 /container, /latest/... and /sts/ are the sources of credentials; "short" lives for 12 s.
 """
 import http.server
@@ -39,6 +39,20 @@ ERRORS = {
 
 torn = []
 torn_lock = threading.Lock()
+kept = {}  # The items of "torn", by their keys.
+
+
+def keep(update):
+    """Carry out an update, whatever its condition says, and return the item."""
+    names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
+    sets, _, removes = update["UpdateExpression"][len("SET "):].partition(" REMOVE ")
+    item = kept.setdefault(update["Key"]["key"]["S"], {})
+    for pair in sets.split(","):
+        name, _, value = pair.partition("=")
+        item[names[name]] = values[value]
+    for name in removes.split(",") if removes else []:
+        item.pop(names[name], None)
+    return item
 
 
 def expiry(seconds):
@@ -138,7 +152,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if table == "torn" and torn.count(table) == 1:
                     self.close_connection = True
                     return
-        if table == "readable" and action != "GetItem":
+        if table == "torn":
+            wish = json.loads(body)
+            for part in wish.get("TransactItems", []):
+                keep(part["Update"])
+            if action == "UpdateItem":
+                self.answer(200, json.dumps({"Attributes": keep(wish)}))
+            elif action == "GetItem" and wish["Key"]["key"]["S"] in kept:
+                self.answer(200, json.dumps({"Item": kept[wish["Key"]["key"]["S"]]}))
+            else:
+                self.answer(200, "{}")
+        elif table == "readable" and action != "GetItem":
             self.answer(400, json.dumps({
                 "__type": "com.amazon.coral.service#AccessDeniedException",
                 "message": "User: u is not authorized to perform: dynamodb:UpdateItem on "
