@@ -57,6 +57,15 @@ stories() {
 }
 
 stories "sqlite:$t_dir/one.db" sqlite
+
+t_case "sqlite: the history of a name is bounded: 100 terms that ended"
+for i in $(seq 103); do
+    lead often "holder-$i"
+done
+history often
+t_check "the newest 100" is 'holder-4 holder-103 100' \
+    'h["terms"][0]["holder"] + " " + h["terms"][-1]["holder"] + " " + str(len(h["terms"]))'
+
 tenured_start
 stories "unix:$socket" tenured
 
