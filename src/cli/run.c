@@ -577,7 +577,7 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
         TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
                   "raise this fence to the token before the command starts; or none"),
         TN_DURATION("soft-limit", 0, &words->soft_limit, 1, TN_TTL_MAX, "none",
-                    "who was silent for so long gives way to who has the same --fence"),
+                    "a leader silent for so long gives way to one with the same --fence"),
         TN_STRING("contain", 0, &run->contain_word, "HOW", "auto",
                   "hold the command's processes by: auto, cgroup, pidns, tree"),
         TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
@@ -626,8 +626,8 @@ static int check_words(struct run *run, const struct tn_campaign_words *words)
 
     if (status < 0 && words->soft_limit > 0 && !has_fence(run))
         return tn_cli_fail(TN_EXIT_USAGE, "run",
-                           "--soft-limit needs --fence: only a fence stops the one who was silent "
-                           "and does not know yet that another leads");
+                           "--soft-limit needs --fence: a leader that was silent may not know yet "
+                           "that another leads, and only a fence stops its writes");
     if (status < 0 && words->soft_limit > 0 && words->priority > 0)
         return tn_cli_fail(TN_EXIT_USAGE, "run",
                            "--soft-limit and --priority do not go together; leave one of them out");

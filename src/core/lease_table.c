@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/sha256.h"
 #include "core/lease_store.h"
 #include "core/plan.h"
 #include "core/plant.h"
@@ -148,6 +147,19 @@ static uint32_t rest_of(const struct tn_table *table, uint32_t lease)
     return rest != 0 && tn_session_is_alive(table, rest) && !TN_PLANT(SOFT_NO_REST) ? rest : 0;
 }
 
+/* The secret of a session at rest (F1), or of the term that falls back to it. It is made of another
+ * secret, so nobody can guess it who does not know that one, and it stands for no other. */
+enum resting_kind { OF_SESSION = 0x52, OF_TERM = 0xad };
+
+static struct tn_secret resting(const struct tn_secret *secret, enum resting_kind kind)
+{
+    struct tn_secret made = *secret;
+
+    for (size_t i = 0; i < sizeof made.bytes; i++)
+        made.bytes[i] = (uint8_t)(made.bytes[i] ^ kind);
+    return made;
+}
+
 /* The term is over. Its token and secret stay on record, so that its release may be repeated. An
  * agent's name goes to the next in line with the upstream's next token only. What was taken over
  * early falls back to whom it was taken from, until that one's time is over: under a secret that no
@@ -158,7 +170,7 @@ static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *res
 
     detach(table, lease);
     if (rest != 0) {
-        tn_secret_hash(&tn_session_at(table, rest)->secret, 't', &tn_lease_at(table, lease)->term);
+        tn_lease_at(table, lease)->term = resting(&tn_session_at(table, rest)->secret, OF_TERM);
         attach(table, lease, rest);
     } else if (!table->limits.upstream)
         (void)grant_next(table, lease, 0, result);
@@ -306,7 +318,7 @@ static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_re
             renew(table, session, op, result);
         return;
     }
-    tn_secret_hash(&op->session, 'r', &rest);
+    rest = resting(&op->session, OF_SESSION);
     if (tn_session_find(table, &rest) != 0) {
         result->answer = TN_ANSWER_GONE; /* Superseded: an old OPEN must not bring it back. */
         return;
@@ -390,14 +402,14 @@ static void put_to_rest(struct tn_table *table, uint32_t session, const struct t
     struct tn_session_record *record = tn_session_at(table, session);
     struct tn_secret secret;
 
-    tn_secret_hash(&record->secret, 't', &secret);
+    secret = resting(&record->secret, OF_TERM);
     if (tn_secret_equal(&secret, term) || TN_PLANT(SOFT_STILL_RENEWED))
         return; /* The lease has fallen back to it: it is at rest. */
     if (table->limits.tells_ends)
         notify(result, TN_NOTICE_ENDED, 0)->session = record->secret;
     while (record->waiters.first != 0)
         drop_waiter(table, record->waiters.first, result);
-    tn_secret_hash(&record->secret, 'r', &secret);
+    secret = resting(&record->secret, OF_SESSION);
     tn_session_rename(table, session, &secret);
     result->rested = session;
 }

@@ -106,7 +106,7 @@ t_prints 'write with token 1 REFUSED: the fence stands at 2'
 t_case "every planted bug is caught by the promise it breaks"
 sim --plants
 t_ends 0
-t_check "at least 92" [ "$(grep -c '^caught' "$t_out")" -ge 92 ]
+t_check "at least 97" [ "$(grep -c '^caught' "$t_out")" -ge 97 ]
 t_refute "none is missed" grep -q '^MISSED' "$t_out"
 t_prints ' 0 missed'
 
