@@ -75,7 +75,7 @@ static enum tn_note_kind node_note(const struct tn_notes *notes, tenure_ns now)
 }
 
 /* A process that starts on a drained node must not lead before it has read so. */
-static bool is_awaiting(const struct tn_node_notes *notes, tenure_ns now)
+bool tn_node_notes_missing(const struct tn_node_notes *notes, tenure_ns now)
 {
     for (int slot = TN_NOTE_OF_ID; notes != NULL && slot < TN_NOTE_SLOTS; slot++)
         if (notes->awaited[slot] && now < notes->await_until)
@@ -198,7 +198,7 @@ static bool waits_for_chosen(const struct tn_notes *notes, tenure_ns now)
 static bool is_kept_out(const struct tn_notes *notes, tenure_ns now)
 {
     if (now < notes->back_until || node_note(notes, now) != TN_NOTE_NONE ||
-        is_awaiting(notes->node, now))
+        tn_node_notes_missing(notes->node, now))
         return true;
     return lasts(&notes->note, notes->heard_at, now) &&
            (notes->note.kind != TN_NOTE_HANDOVER || waits_for_chosen(notes, now));
@@ -236,7 +236,7 @@ tenure_ns tn_notes_wake_at(const struct tn_notes *notes, tenure_ns now,
         at = sooner(tn_rank_wake_at(notes->rank, now, times->settle), at, now);
     if (notes->note.directed)
         at = sooner(notes->heard_at + times->settle, at, now);
-    if (is_awaiting(notes->node, now))
+    if (tn_node_notes_missing(notes->node, now))
         at = sooner(notes->node->await_until, at, now);
     for (int slot = TN_NOTE_OF_ID; notes->node != NULL && slot < TN_NOTE_SLOTS; slot++)
         at = note_wake_at(&notes->node->list[slot], notes->node->heard_at[slot], at, now);

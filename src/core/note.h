@@ -96,6 +96,8 @@ void tn_node_notes_hear(struct tn_node_notes *notes, tenure_ns now, enum tn_note
                         const struct tn_note *note);
 /* The note in @slot was asked for: until it was heard, or @until, nobody campaigns. */
 void tn_node_notes_await(struct tn_node_notes *notes, enum tn_note_slot slot, tenure_ns until);
+/* One that was asked for has not been heard yet. @notes NULL: none was. */
+bool tn_node_notes_missing(const struct tn_node_notes *notes, tenure_ns now);
 /* A record was read: a term under @token, or (@held false) a vacancy behind it. */
 void tn_notes_see(struct tn_notes *notes, tenure_ns now, bool held, uint64_t token,
                   const struct tn_note_times *times);

@@ -222,6 +222,7 @@ void tn_election_free(struct tenure_election *election)
     if (election->rank != NULL)
         tn_lib_rank_free(election);
     free(election->fences);
+    free(election->seat.soft);
     free(election);
 }
 
@@ -562,7 +563,7 @@ static int add_rank(struct tenure_election *election, const struct tenure_campai
         if (shows == NULL)
             return TENURE_E_NOMEM;
         shows->rank = rank;
-        shows->level = (uint8_t)level;
+        shows->level = level & 15u;
         shows->observes = level > campaign->priority;
         rank->list[rank->count++] = shows;
         rank->members++;
@@ -610,10 +611,8 @@ static int begin(struct tenure *tenure, const char *name, const struct tenure_ca
     election->tell_renewed = (campaign->flags & TENURE_TELL_RENEWED) != 0;
     election->tell_health = (campaign->flags & TENURE_TELL_HEALTH) != 0;
     rc = copy_fences(election, campaign->fences, reterr);
-    if (rc == 0 && campaign->soft_limit > 0) {
-        election->seat.soft.limit = campaign->soft_limit;
-        rc = tn_lib_soft_digest(name, election->fences, &election->seat.soft.fences);
-    }
+    if (rc == 0 && campaign->soft_limit > 0)
+        rc = tn_lib_soft_make(name, campaign->soft_limit, election->fences, &election->seat.soft);
     if (rc == 0 && campaign->priority > 0)
         rc = add_rank(election, campaign);
     if (rc == 0)

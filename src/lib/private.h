@@ -81,6 +81,7 @@ struct tenure_election {
     uint64_t won_token, lost_token, refused_token, leader_token;
     uint64_t refused_seen; /* The higher token, when the store went back. */
     tenure_ns lost_proven;
+    pid_t asker;  /* The thread that calls tenure_wait, without a callback; 0: none has. */
     uint8_t mood; /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
     uint8_t lost_reason, refused_reason;
     uint8_t stop_note; /* enum tn_note_kind; NONE: the application resigned. */
@@ -94,12 +95,12 @@ struct tenure_election {
     bool between_terms; /* The asker is in tenure_wait, so no work is under way. */
     bool owes_drained;  /* It is not, and STOP or LOST has come. */
     bool has_news, left, dispose_later;
-    bool observes, drained_on_return, tell_renewed, tell_health;
+    /* Set once. @level: of an election that shows who waits; 0: it is none of these. */
+    bool observes : 1, drained_on_return : 1, tell_renewed : 1, tell_health : 1;
+    uint8_t level : 4;
     bool raising;     /* A thread is at its fences. */
-    uint8_t level;    /* Of an election that shows who waits; 0: it is none of these. */
     atomic_bool seen; /* Somebody has read the token, and may be at work. */
-    uint32_t waiters; /* Threads in tenure_wait. */
-    pid_t asker;      /* The thread that calls tenure_wait, without a callback; 0: none has. */
+    uint16_t waiters; /* Threads in tenure_wait. */
     char **fences;    /* NULL: none; otherwise one block, and NULL behind the last. */
     char name[];
 };
@@ -149,10 +150,10 @@ bool tn_election_next(struct tenure_election *election, struct tenure_event *ret
 void tn_election_renewed(struct tenure_election *election);
 void tn_election_health(struct tenure_election *election);
 
-/* soft.c: by which the store knows that two candidates for @name raise the same fences. 0 or
- * TENURE_E_NOMEM. */
-TENURE_MUST_USE int tn_lib_soft_digest(const char *name, char *const *fences,
-                                       struct tn_secret *ret_digest);
+/* soft.c: the limit, and the digest by which the store knows that two candidates for @name raise
+ * the same fences. For the caller to free. 0 or TENURE_E_NOMEM. */
+TENURE_MUST_USE int tn_lib_soft_make(const char *name, tenure_ns limit, char *const *fences,
+                                     struct tn_soft **ret_soft);
 /* Whether the campaign's soft limit may be had in a store with these caps. */
 TENURE_MUST_USE int tn_lib_soft_check(const struct tn_plan *plan, unsigned caps, const char *scheme,
                                       const struct tenure_campaign *campaign,

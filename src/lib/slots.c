@@ -167,7 +167,10 @@ static bool settle_one(struct tn_lib_slot *slot)
     struct tn_driver *driver = &election->tenure->driver;
     uint32_t index = slot->index;
 
-    tn_slots_close(&slots->core, index, election->seat.seat.claim.barred);
+    const struct tn_claim *claim = &election->seat.seat.claim;
+    /* While it is not known whether this process is drained, it asks for one slot, not for all. */
+    tn_slots_close(&slots->core, index,
+                   claim->barred && !tn_node_notes_missing(claim->notes.node, claim->now));
     bool wants = tn_slots_wants(&slots->core, index);
     if (wants != slot->open) {
         slot->open = wants;

@@ -16,20 +16,20 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int tn_lib_soft_digest(const char *name, char *const *fences, struct tn_secret *ret_digest)
+int tn_lib_soft_make(const char *name, tenure_ns limit, char *const *fences,
+                     struct tn_soft **ret_soft)
 {
     uint8_t digest[TN_SHA256_SIZE];
     size_t count = 0, bytes = strlen(name) + 1, at = bytes;
+    int rc = TENURE_E_NOMEM;
 
     for (; fences[count] != NULL; count++)
         bytes += strlen(fences[count]) + 1;
     const char **sorted = calloc(count + 1, sizeof *sorted);
     char *text = malloc(bytes);
-    if (sorted == NULL || text == NULL) {
-        free(sorted);
-        free(text);
-        return TENURE_E_NOMEM;
-    }
+    struct tn_soft *soft = malloc(sizeof *soft);
+    if (sorted == NULL || text == NULL || soft == NULL)
+        goto out;
     for (size_t i = 0; i < count; i++)
         sorted[i] = fences[i];
     qsort(sorted, count, sizeof *sorted, by_text);
@@ -40,10 +40,16 @@ int tn_lib_soft_digest(const char *name, char *const *fences, struct tn_secret *
         at += len;
     }
     tn_sha256(text, bytes, digest);
-    memcpy(ret_digest->bytes, digest, sizeof ret_digest->bytes);
+    soft->limit = limit;
+    memcpy(soft->fences.bytes, digest, sizeof soft->fences.bytes);
+    *ret_soft = soft;
+    soft = NULL;
+    rc = 0;
+out:
+    free(soft);
     free(sorted);
     free(text);
-    return 0;
+    return rc;
 }
 
 int tn_lib_soft_check(const struct tn_plan *plan, unsigned caps, const char *scheme,
@@ -56,7 +62,7 @@ int tn_lib_soft_check(const struct tn_plan *plan, unsigned caps, const char *sch
         return TENURE_E_UNSUPPORTED;
     }
     if (campaign->fences == NULL || campaign->fences[0] == NULL)
-        tn_text_add(reterr, "a soft limit needs a fence: only that stops the one who was silent");
+        tn_text_add(reterr, "a soft limit needs a fence: only that stops a leader that was silent");
     else if (campaign->priority > 0)
         tn_text_add(reterr, "a soft limit and a priority do not go together");
     if (reterr->len > 0)

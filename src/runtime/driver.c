@@ -129,8 +129,8 @@ static void fill_op(struct tn_driver *driver, struct tn_driver_req *req)
     };
     if (req->seat != NULL)
         req->req.op.term = tn_driver_term_secret(driver, req->seat, request->gen);
-    if (req->seat != NULL && request->kind == TN_OP_ACQUIRE)
-        req->req.op.soft = req->seat->soft;
+    if (req->seat != NULL && request->kind == TN_OP_ACQUIRE && req->seat->soft != NULL)
+        req->req.op.soft = *req->seat->soft;
     req->req.done = done;
 }
 

@@ -24,10 +24,10 @@ struct tn_driver_req;
 /* One name that is campaigned for or observed; the caller's, first member of something larger. */
 struct tn_driver_seat {
     struct tn_seat seat;
-    const char *name; /* Borrowed until dispose(). */
-    uint64_t number;  /* Keeps the secrets of two seats apart. */
-    struct tn_soft soft;
-    char *leader; /* The label of the leader told last, or NULL. */
+    const char *name;     /* Borrowed until dispose(). */
+    uint64_t number;      /* Keeps the secrets of two seats apart. */
+    struct tn_soft *soft; /* NULL: without a soft limit. */
+    char *leader;         /* The label of the leader told last, or NULL. */
     uint32_t leader_len;
     uint32_t place;                     /* In the ledger; 0: it is not there. */
     uint64_t noted;                     /* The generation that is there. */

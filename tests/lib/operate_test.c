@@ -119,7 +119,7 @@ TEST(a_hand_over_that_comes_to_nothing_says_why)
     }
     tenure_leave(first);
     /* Nobody else is there. */
-    first = stage_campaign(a, "job", TENURE_DRAINED_ON_RETURN, NULL);
+    first = stage_campaign(a, "job", TENURE_DRAINED_ON_RETURN, listener_new());
     CHECK(stage_leads(first, true));
     CHECK_EQ_I64(hand_over(b, NULL, STAGE_PATIENCE, &token, &error), TENURE_E_CONFLICT);
     CHECK(strstr(error.text, "a stepped down and leads again") != NULL);

@@ -1,6 +1,8 @@
 /* soft_limit_test.c - which soft limits the library lets through, and its digest (F1). */
 #include "tests/harness/test.h"
 
+#include <stdlib.h>
+
 #include "base/time.h"
 #include "lib/private.h"
 #include "runtime/entry.h"
@@ -9,15 +11,18 @@ TEST(the_digest_is_of_the_name_and_the_sorted_fences)
 {
     char *ab[] = { "sqlite:a#r", "sqlite:b#r", NULL }, *ba[] = { ab[1], ab[0], NULL };
     char *a[] = { ab[0], NULL };
-    struct tn_secret one, other;
+    struct tn_soft *soft[4];
 
-    CHECK_EQ_I64(tn_lib_soft_digest("n", ab, &one), 0);
-    CHECK_EQ_I64(tn_lib_soft_digest("n", ba, &other), 0);
-    CHECK(tn_secret_equal(&one, &other));
-    CHECK_EQ_I64(tn_lib_soft_digest("m", ab, &other), 0);
-    CHECK(!tn_secret_equal(&one, &other));
-    CHECK_EQ_I64(tn_lib_soft_digest("n", a, &other), 0);
-    CHECK(!tn_secret_equal(&one, &other));
+    CHECK_EQ_I64(tn_lib_soft_make("n", 1, ab, &soft[0]), 0);
+    CHECK_EQ_I64(tn_lib_soft_make("n", 1, ba, &soft[1]), 0);
+    CHECK_EQ_I64(tn_lib_soft_make("m", 1, ab, &soft[2]), 0);
+    CHECK_EQ_I64(tn_lib_soft_make("n", 2, a, &soft[3]), 0);
+    CHECK_EQ_I64(soft[3]->limit, 2);
+    CHECK(tn_secret_equal(&soft[0]->fences, &soft[1]->fences));
+    CHECK(!tn_secret_equal(&soft[0]->fences, &soft[2]->fences));
+    CHECK(!tn_secret_equal(&soft[0]->fences, &soft[3]->fences));
+    for (int i = 0; i < 4; i++)
+        free(soft[i]);
 }
 
 static int checks(tenure_ns ttl, tenure_ns hold_off, tenure_ns soft, char *ret_why, size_t size)
