@@ -206,10 +206,11 @@ struct tenure_campaign {
      * takes no part. Only in stores that keep a line of those who wait, and without slots. */
     uint32_t priority;
     /* 0: none. When the store has not heard of the leader for so long, a candidate that has a soft
-     * limit and the same fences, spelled alike, may lead before the TTL is over: the fences go up
-     * before its WON, and refuse the former one, which may not know yet that it has lost. For work
-     * that does harm only through the fences. Not with a hold-off or a priority; it counts while
-     * the handle leads nothing else. In the stores sqlite, tenured, unix and memory. */
+     * limit and the same fences (files of this machine, or URLs of servers) may lead before the TTL
+     * is over: the fences go up before its WON, and refuse the former one, which may not know yet
+     * that it has lost. For work that does harm only through the fences. Not with a hold-off or a
+     * priority; it counts while the handle leads nothing else. In the stores sqlite, tenured, unix
+     * and memory. */
     tenure_ns soft_limit;
 };
 

@@ -612,7 +612,8 @@ static int begin(struct tenure *tenure, const char *name, const struct tenure_ca
     election->tell_health = (campaign->flags & TENURE_TELL_HEALTH) != 0;
     rc = copy_fences(election, campaign->fences, reterr);
     if (rc == 0 && campaign->soft_limit > 0)
-        rc = tn_lib_soft_make(name, campaign->soft_limit, election->fences, &election->seat.soft);
+        rc = tn_lib_soft_make(name, campaign->soft_limit, election->fences, &election->seat.soft,
+                              reterr);
     if (rc == 0 && campaign->priority > 0)
         rc = add_rank(election, campaign);
     if (rc == 0)

@@ -151,9 +151,9 @@ void tn_election_renewed(struct tenure_election *election);
 void tn_election_health(struct tenure_election *election);
 
 /* soft.c: the limit, and the digest by which the store knows that two candidates for @name raise
- * the same fences. For the caller to free. 0 or TENURE_E_NOMEM. */
+ * the same fences. For the caller to free. 0 or a code. */
 TENURE_MUST_USE int tn_lib_soft_make(const char *name, tenure_ns limit, char *const *fences,
-                                     struct tn_soft **ret_soft);
+                                     struct tn_soft **ret_soft, struct tn_text *reterr);
 /* Whether the campaign's soft limit may be had in a store with these caps. */
 TENURE_MUST_USE int tn_lib_soft_check(const struct tn_plan *plan, unsigned caps, const char *scheme,
                                       const struct tenure_campaign *campaign,
