@@ -250,7 +250,7 @@ tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)
 
     if (wait < 0)
         return TN_NEVER;
-    if (!campaign->answered && wait < TN_CLI_FIRST_ANSWER)
+    if ((!campaign->answered || campaign->vacant) && wait < TN_CLI_FIRST_ANSWER)
         wait = TN_CLI_FIRST_ANSWER;
     return campaign->started + wait;
 }
@@ -274,6 +274,9 @@ bool tn_campaign_is_news(struct tn_campaign *campaign, struct tenure_error *ret_
 void tn_campaign_hear(struct tn_campaign *campaign, const struct tenure_event *event)
 {
     campaign->answered = true;
+    if (event->kind == TENURE_VACANT || event->kind == TENURE_LEADER ||
+        event->kind == TENURE_REFUSED)
+        campaign->vacant = event->kind == TENURE_VACANT;
     if (event->kind == TENURE_VACANT)
         campaign->leader[0] = '\0';
     else if (event->kind == TENURE_LEADER)
@@ -285,6 +288,11 @@ static int fail_held(const struct tn_campaign *campaign)
     char buf[TN_DURATION_TEXT], holder[TN_CLI_LINE_MAX] = "another";
     struct tn_text text;
 
+    if (campaign->vacant)
+        return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                           "%s was not acquired although nobody leads it; 'tenure status' tells "
+                           "whether an operator keeps it free",
+                           campaign->name);
     if (campaign->leader[0] != '\0') {
         tn_text_init(&text, holder, sizeof holder);
         tn_cli_quote(&text, campaign->leader);

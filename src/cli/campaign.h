@@ -39,6 +39,7 @@ struct tn_campaign {
     tenure_ns wait;
     tenure_ns started;
     bool answered;                 /* The store answers, or says why not. */
+    bool vacant;                   /* Nobody leads, as told last: our grant may be on its way. */
     char leader[TN_LABEL_MAX + 1]; /* The last one that was heard of; empty: nobody. */
     struct tenure *tenure;
     int signals, timer;

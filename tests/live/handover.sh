@@ -58,6 +58,14 @@ hand_overs() {
     export TENURE_STORE
     : >"$acts"
 
+    t_case "$1: --wait 0s and --skip-if-held lead where nobody does, also when somebody did"
+    for once in first second third; do
+        t_run "$tenure" run --quiet --ttl 10s --wait 0s before -- true
+        t_check "--wait 0s, $once time, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+        t_run "$tenure" run --quiet --ttl 10s --skip-if-held before -- echo ran
+        t_check "--skip-if-held, $once time" [ "$(cat "$t_out")" = ran ]
+    done
+
     t_case "$1: a hand-over: the work ends, then the next one leads"
     lead ada
     t_check "ada leads" until_line "$acts" '^begins ada'
