@@ -13,6 +13,6 @@ line_hows=KILL
 faults_line "sqlite:$t_dir/line.db"
 line_hows=
 tenured_start
-rm -f "$t_dir"/line*.acts
+rm -f "$t_dir"/line*.acts*
 faults_line "unix:$socket"
 t_done
