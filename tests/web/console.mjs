@@ -356,7 +356,7 @@ test("a job that is done is no alarm, a leader that was lost is one", async () =
   assert.equal(await page.locator(".alert").count(), 0);
   await page.check("#only");
   await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 0);
-  const dies = await probe(build, daemon.store, "lost", "dies", "4s");
+  const dies = await probe(build, daemon.store, "lost", "dies", "12s");
   await dies.silence();
   await page.waitForSelector("tr:has-text('lost') .low"); // First its bar runs out,
   await page.waitForSelector("tr:has-text('lost') span.nobody"); // then its time.
