@@ -14,6 +14,24 @@ long=90 short=3
 t_case "a server starts"
 t_check "it runs" consul_start
 faults_one "$port"
+
+t_case "two hosts in the URL: when one hangs or is gone the other keeps the term"
+proxy_start host1 "$port"
+hosts=127.0.0.1:$proxy_port
+proxy_start host2 "$port"
+candidate ada hosts "consul://$hosts,127.0.0.1:$proxy_port/t" 9s
+until_acted hosts 0
+first=$token
+for word in "host1 stall" "host1 pass" "host2 refuse"; do
+    # shellcheck disable=SC2086 # Words.
+    t_check "$word" proxy_say $word
+    said_at=$(now_ms)
+    [ "$word" = "host1 pass" ] || until_ms $((said_at + 20000))
+    t_check "the term goes on: $(tail -n 2 "$t_dir/hosts.err")" [ "$(acted hosts)" -eq "$first" ]
+    t_check "now: $(($(now_ms) - $(acted_at hosts))) ms ago" \
+        [ "$(acted_at hosts)" -ge $(($(now_ms) - 2000)) ]
+done
+end_all
 server_kill
 
 t_case "three servers and an agent start"

@@ -1,6 +1,7 @@
 // locker.go - Consul's own api.Lock as programs use it, for mixed elections.
 //
-//	locker -address HOST:PORT -key KEY -id ID -acts FILE [-hold 50ms] [-terms 10] [-ttl 10s]
+//	locker -address HOST:PORT -key KEY -id ID -acts FILE [-hold 50ms] [-pause 0s] [-terms 10]
+//	    [-ttl 10s]
 //
 // In each term it appends "NANOSECONDS begin ID" and "NANOSECONDS end ID" to the file of acts. With
 // -stuck it never unlocks, and goes on appending "NANOSECONDS act ID" until it is killed, whether
@@ -22,6 +23,7 @@ func main() {
 	id := flag.String("id", "", "")
 	acts := flag.String("acts", "/dev/stdout", "")
 	hold := flag.Duration("hold", 50*time.Millisecond, "")
+	pause := flag.Duration("pause", 0, "")
 	terms := flag.Int("terms", 1, "")
 	ttl := flag.String("ttl", "10s", "")
 	stuck := flag.Bool("stuck", false, "")
@@ -51,5 +53,6 @@ func main() {
 		time.Sleep(*hold)
 		say("end")
 		fail(lock.Unlock())
+		time.Sleep(*pause)
 	}
 }
