@@ -44,6 +44,8 @@ class Campaign(ctypes.Structure):
         ("flags", ctypes.c_uint),
         ("fences", ctypes.POINTER(ctypes.c_char_p)),
         ("slots", ctypes.c_uint32),
+        ("priority", ctypes.c_uint32),
+        ("soft_limit", ctypes.c_int64),
     ]
 
 

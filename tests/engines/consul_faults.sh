@@ -9,7 +9,7 @@
 . "$TENURE_ROOT/tests/live/faults.lib"
 consul_need
 # shellcheck disable=SC2034 # For faults.lib. A session ends after two TTLs and its lock-delay.
-long=90 short=3
+long=55 short=3
 
 t_case "a server starts"
 t_check "it runs" consul_start
