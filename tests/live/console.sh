@@ -7,6 +7,13 @@
 . "$(dirname "$0")/tenured.lib"
 # shellcheck source=tests/live/postgres.inc
 . "$TENURE_ROOT/tests/live/postgres.inc"
+# shellcheck source=tests/live/etcd.lib
+. "$TENURE_ROOT/tests/live/etcd.lib"
+# shellcheck source=tests/harness/zookeeper.sh
+. "$TENURE_ROOT/tests/harness/zookeeper.sh"
+in_finish tenured_end # Each has begun the list anew.
+in_finish etcd_end
+in_finish pg_clean
 unset TENURE_STORE
 export XDG_STATE_HOME="$t_dir/state"
 
@@ -21,6 +28,20 @@ console() {
     page=$(cat "$t_dir/said")
 }
 shows() { curl -s -m 10 "${page}v1/leases?names=job" | grep -q "$1"; }
+
+# comes_and_goes URL: of a store whose server runs.
+comes_and_goes() {
+    console "$1"
+    "$tenure" elect --id here -s "$1" --ttl 10s job >"$t_dir/here" 2>&1 &
+    leader=$!
+    candidates="$candidates $leader"
+    t_check "leads" until_line "$t_dir/here" '"won"'
+    t_check "the page says so" until_true 20 shows '"state":"held","holder":"here"'
+    end "$leader"
+    t_check "and that nobody leads" until_true 20 shows '"state":"free"'
+    end "$console"
+    t_check "exit status 0, not $status" [ "$status" -eq 0 ]
+}
 
 t_case "readers that left while the store was away do not keep others out"
 tenured_start
@@ -113,4 +134,20 @@ recorded() { "$tenure" history -s "$store" --json job 2>/dev/null | grep -q '"ho
 t_check "its term" until_true 20 recorded
 end "$console"
 end "$redis"
+
+t_case "etcd: a leader comes and goes"
+if command -v etcd >/dev/null && etcd_start one; then
+    # shellcheck disable=SC2154 # etcd_start sets it.
+    comes_and_goes "etcd://127.0.0.1:$port_one/t"
+    etcd_stop one
+else
+    t_skip "no etcd: install etcd-server and etcd-client"
+fi
+
+zk_need
+port=$(t_ports 1)
+zk_make one "$port"
+t_case "zookeeper: a leader comes and goes"
+t_check "starts" zk_start one
+comes_and_goes "zookeeper://127.0.0.1:$port/t"
 t_done

@@ -250,6 +250,36 @@ def with_an_acl_http_gives_no_right_without_user_and_secret():
 
 
 @case
+def history_line_and_sessions_show_no_more_than_the_acl_allows():
+    password, line = new_user("mailer")
+    watcher_password, watcher_line = new_user("watcher")
+    stranger_password, stranger_line = new_user("stranger")
+    daemon = Daemon(*HTTP, "--acl", "acl")
+    daemon.words = (*HTTP, "--acl", daemon.path(
+        "acl", f"{line}\nallow mailer admin *\n{watcher_line}\nallow watcher observe jobs/a\n"
+        f"{stranger_line}\nallow stranger observe other\n"))
+    with daemon:
+        mailer = basic("mailer", password)
+        watcher = basic("watcher", watcher_password)
+        stranger = basic("stranger", stranger_password)
+        session = daemon.ask("POST", "/v1/sessions", {"ttl_ms": 60000}, mailer)[1]["session"]
+        for name in ("jobs/a", "jobs/b"):
+            taken = {"session": session, "name": name}
+            same(daemon.ask("POST", "/v1/leases/acquire", taken, mailer)[0], 200)
+        for path in ("/v1/history/", "/v1/line/", "/v1/leases/"):
+            same(daemon.ask("GET", path + "jobs/a", None, watcher)[0], 200)
+            same(daemon.ask("GET", path + "jobs/b", None, watcher)[0], 403)
+            same(daemon.ask("GET", path + "jobs/a", None, stranger)[0], 403)
+        same(daemon.ask("GET", "/v1/history?names=jobs/a", None, watcher)[0], 200)
+        same(daemon.ask("GET", "/v1/history?names=jobs/a,jobs/b", None, watcher)[0], 403)
+        for headers, holds in ((mailer, [2]), (watcher, [1]), (stranger, [])):
+            listed = daemon.ask("GET", "/v1/sessions", None, headers)[1]["sessions"]
+            same([each["leases"] for each in listed], holds)
+        same(daemon.ask("GET", "/v1/whoami", None, watcher)[1]["rights"],
+             [{"right": "observe", "pattern": "jobs/a"}])
+
+
+@case
 def a_hand_over_is_a_note_about_the_present_term():
     with Daemon(*HTTP) as daemon, daemon.resp() as peer:
         peer.ask("SESSION", "OPEN", secret(1), 60000, "LABEL", "holder")

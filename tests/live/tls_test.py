@@ -84,6 +84,15 @@ def the_name_in_a_certificate_is_the_user_of_the_acl():
             same(mailer.refused("REVOKE", "jobs/a"), "DENIED")
         same(secure_ask(daemon, "GET", "/v1/leases/jobs/a")[1]["state"], "held")
         same(secure_ask(daemon, "GET", "/v1/leases/other")[0], 403)
+        me = secure_ask(daemon, "GET", "/v1/whoami")[1]
+        same((me["user"], me["rights"]), ("mailer", [{"right": "acquire", "pattern": "jobs/*"}]))
+        with contextlib.closing(http.client.HTTPSConnection(
+                "127.0.0.1", daemon.http_port, timeout=PATIENCE,
+                context=context(MAILER))) as connection:
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            same((answer.status, answer.getheader("Content-Type").split(";")[0]),
+                 (200, "text/html"))
         same(secure_ask(daemon, "POST", "/v1/leases/revoke", {"name": "jobs/a"})[0], 403)
         same(secure_ask(daemon, "GET", "/v1/leases/jobs/a", None,
                         {"Authorization": "Basic bWFpbGVyOng="})[0], 401)
