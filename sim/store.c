@@ -508,7 +508,8 @@ static void serve(struct sim_world *world, const struct sim_event *request)
         sim_fired(world, SIM_FAULT_STORE_FULL);
     note_session(world, request, &result);
     note_vacancies(world, &result);
-    note_lease(world, request, &result, &held_before);
+    if (op.kind != TN_OP_ACQUIRE)
+        note_lease(world, request, &result, &held_before);
 
     reply.kind = SIM_EV_REPLY;
     reply.answer = (uint8_t)result.answer;
@@ -522,6 +523,8 @@ static void serve(struct sim_world *world, const struct sim_event *request)
     reply.epoch = store->epoch[request->name];
     trace_served(world, request, &result);
     pass_on(world, &result, op.kind == TN_OP_RENEW || op.kind == TN_OP_OPEN ? &reply : NULL);
+    if (op.kind == TN_OP_ACQUIRE) /* It may take over (F1) what the same step gave to the next. */
+        note_lease(world, request, &result, &held_before);
     if (op.kind != TN_OP_CLOSE)
         sim_send(world, &reply);
     sim_store_schedule(world);
