@@ -285,14 +285,14 @@ void sim_check_superseded(struct sim_world *world, uint32_t name, const struct s
         store->kept_ttl[name] = life->ttl;
         store->kept_for[name] = former->node;
     }
+    life->rests_until = life->over_at;
     life->over_at = 0;
-    life->superseded = true;
     sim_check_session_over(world, former->node, former->life);
 }
 
 void sim_check_renewed(struct sim_world *world, uint32_t node, const struct sim_life *life)
 {
-    if (life->superseded)
+    if (sim_store_now(world) < life->rests_until)
         sim_violate(world, "F1", "node %u was superseded, and its session is renewed", node);
 }
 

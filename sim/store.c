@@ -151,8 +151,9 @@ static void renew_lives(struct sim_world *world, bool restored)
         for (uint32_t j = 0; j < SIM_LIVES; j++) {
             struct sim_life *life = &world->store.lives[i][j];
             bool over = life->over_at <= world->store.stepped_at && !restored;
+            bool rests = life->rests_until > world->store.stepped_at && !restored;
             life->over_at = over ? 0 : sim_store_now(world) + life->ttl;
-            life->superseded = life->superseded && !restored;
+            life->rests_until = rests ? sim_store_now(world) + life->ttl : 0;
         }
     }
     for (uint32_t i = 0; i < world->config.names; i++) {

@@ -244,8 +244,8 @@ struct sim_queue {
 struct sim_life {
     uint64_t life;
     tenure_ns ttl, over_at;
-    uint64_t asked;  /* SIM_LINE: the number of the last step served. */
-    bool superseded; /* F1: a term of it was taken over early. */
+    uint64_t asked;        /* SIM_LINE: the number of the last step served. */
+    tenure_ns rests_until; /* F1: a term of it was taken over early; 0: none was. */
 };
 
 /* One row, and what it was before: a cache may still show that. */
