@@ -4,10 +4,9 @@
  * runs below a guardian (runner/guardian.h), which is told the deadline after every renewal and
  * ends the whole tree by it, also when this process is stopped or killed.
  *
- *   WAITING --won--> RUNNING --tree reaped--> DONE, or (the term was lost) WAITING again
- *   |                +-- success, --hold --> HOLDING -- time is up, signal, lost --> DONE
- *   +-- another leads, --skip-if-held --> DONE
- *   +-- won, but it ran within --every --> DONE
+ * run.h has the picture of a term. The run ends when the command does; with --hold, when that time
+ * is up; and without a command when another leads and --skip-if-held is given, or when it was won
+ * but ran within --every.
  *
  * Happy path: campaign, win, run; the command ends, the tree is reaped, the lease is released, and
  * we exit as the command did. What can fail: the term is lost - the guardian stops the tree in
@@ -24,17 +23,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/final.h"
 #include "base/time.h"
-#include "cli/cron.h"
 #include "cli/events.h"
-#include "cli/every.h"
-#include "cli/service.h"
-#include "cli/sidecar.h"
+#include "cli/run.h"
 #include "lib/agent.h"
 #include "lib/command.h"
 #include "receivers/spec.h"
-#include "runner/guardian.h"
 
 /* How long a fence may take to be looked at before the first grant. */
 #define FENCE_PROBE TN_SEC(2)
@@ -98,50 +94,40 @@ static const char after[] =
     "Exit status: the command's own; 64 bad usage, 69 store unavailable, 75 not acquired within\n"
     "--wait, 77 not permitted, 79 leadership lost (--once), 126 not executable, 127 not found.\n";
 
-struct run {
-    struct tn_campaign campaign;
-    struct tenure_election *election;
-    struct tn_guardian *guardian; /* NULL: nothing runs. */
-    const char *name;
-    char **argv;
-    const char *fence;
-    const char *contain_word; /* NULL: auto. */
-    enum tn_contain contain;
-    const char *http_address;
-    struct tn_sidecar sidecar;
-    struct tn_cron cron;
-    struct tn_every every;
-    struct tn_service service;
-    bool quiet;
-    bool once;
-    bool won;      /* Leads, and the command is to be started. */
-    bool holds;    /* Between WON and LOST. */
-    bool lost;     /* The term of the running command is over. */
-    bool asked;    /* An operator asked for the end of this term. */
-    bool cut;      /* The command was stopped, and neither it nor we were asked to. */
-    bool told;     /* That this term is lost, and why. */
-    bool warned;   /* That there is no fence. */
-    bool loose;    /* That there is no containment was told. */
-    bool detached; /* There is no terminal. */
-    bool barred;   /* That the fence does not go up was told. */
-    bool led;      /* Once, so that the fence is right in itself. */
-    bool taken;    /* By another, as heard last. */
-    bool leaving;  /* No further campaign: the exit status is known, or follows from the command. */
-    int status;    /* -1: not known yet. */
-    uint64_t token;
-    tenure_ns deadline; /* The last one told to the guardian. */
+static const uint8_t allowed[TN_RUN_PHASE_COUNT] = {
+    [TN_RUN_WAITS] = 1 << TN_RUN_STARTS,
+    [TN_RUN_STARTS] = 1 << TN_RUN_RUNS | 1 << TN_RUN_KEEPS | 1 << TN_RUN_WAITS,
+    [TN_RUN_RUNS] = 1 << TN_RUN_ASKED | 1 << TN_RUN_CUT | 1 << TN_RUN_LOST | 1 << TN_RUN_KEEPS,
+    [TN_RUN_ASKED] = 1 << TN_RUN_CUT | 1 << TN_RUN_LOST | 1 << TN_RUN_KEEPS,
+    [TN_RUN_CUT] = 1 << TN_RUN_LOST | 1 << TN_RUN_KEEPS,
+    [TN_RUN_LOST] = 1 << TN_RUN_WAITS,
+    [TN_RUN_KEEPS] = 1 << TN_RUN_WAITS,
 };
 
-/* One line for each term that is lost, with what the store said last if it did not answer. */
-static void tell_lost(struct run *run, const char *why)
+static bool is_ours(enum tn_run_phase phase)
+{
+    return phase != TN_RUN_WAITS && phase != TN_RUN_LOST;
+}
+
+void tn_run_move(struct tn_run *run, enum tn_run_phase phase)
+{
+    bool runs = phase == TN_RUN_RUNS || phase == TN_RUN_ASKED || phase == TN_RUN_CUT ||
+                phase == TN_RUN_LOST;
+
+    TN_ASSERT(allowed[run->phase] & 1 << phase);
+    TN_ASSERT(runs == (run->guardian != NULL));
+    run->phase = phase;
+}
+
+void tn_run_tell_lost(struct tn_run *run, const char *why)
 {
     struct tenure_error error;
     bool more = tenure_health(run->campaign.tenure, &error) != 0;
     bool ends = tn_cron_holds_on(&run->cron) || (run->once && run->guardian != NULL);
 
-    if (run->told)
+    if (run->told_lost)
         return;
-    run->told = true;
+    run->told_lost = true;
     (void)tn_campaign_is_news(&run->campaign, &error);
     (void)tn_cli_fail(ends ? TN_EXIT_LOST : 0, "run",
                       "%s: %sleadership lost: %s (token %" PRIu64 ")%s%s", run->name,
@@ -149,8 +135,7 @@ static void tell_lost(struct run *run, const char *why)
                       more ? ": " : "", more ? error.text : "");
 }
 
-/* A run without a limit would never say why it waits; one with a limit does at its end. */
-static void tell_outage(struct run *run)
+void tn_run_tell_outage(struct tn_run *run)
 {
     struct tenure_error error;
 
@@ -161,29 +146,27 @@ static void tell_outage(struct run *run)
         (void)tn_cli_fail(0, "run", "%s: no answer, asking again: %s", run->name, error.text);
 }
 
-static void leave(struct run *run, int status);
-
-static void hear_lost(struct run *run, const struct tenure_event *event)
+static void hear_lost(struct tn_run *run, const struct tenure_event *event)
 {
-    run->won = false;
-    run->holds = false;
-    run->lost = event->reason != TENURE_REASON_RELEASED;
-    if (run->lost)
-        tell_lost(run, tenure_reason_text(event->reason));
+    tn_run_move(run, run->guardian != NULL ? TN_RUN_LOST : TN_RUN_WAITS);
+    if (event->reason != TENURE_REASON_RELEASED)
+        tn_run_tell_lost(run, tenure_reason_text(event->reason));
     if (run->guardian != NULL)
         tn_guardian_stop(run->guardian);
     else
         (void)tenure_drained(run->election); /* The command was not started, or has ended. */
     if (tn_cron_holds_on(&run->cron))
-        leave(run, TN_EXIT_OK);
+        tn_run_leave(run, TN_EXIT_OK);
 }
 
 /* An operator asks: the command is stopped as by SIGTERM, the lease renewed meanwhile, and given
  * back when nothing of the tree is left. */
-static void hear_stop(struct run *run, const struct tenure_event *event)
+static void hear_stop(struct tn_run *run, const struct tenure_event *event)
 {
-    run->won = false;
-    run->asked = true;
+    if (run->phase == TN_RUN_STARTS)
+        tn_run_move(run, TN_RUN_KEEPS);
+    else if (run->phase == TN_RUN_RUNS)
+        tn_run_move(run, TN_RUN_ASKED);
     if (strcmp(event->detail, "yield") == 0)
         (void)tn_cli_fail(0, "run", "%s: stepping down for a higher priority (token %" PRIu64 ")",
                           run->name, event->token);
@@ -192,7 +175,7 @@ static void hear_stop(struct run *run, const struct tenure_event *event)
                           "%s: stepping down, as an operator asked: %s (token %" PRIu64 ")",
                           run->name, event->detail, event->token);
     if (tn_cron_holds_on(&run->cron))
-        leave(run, TN_EXIT_OK);
+        tn_run_leave(run, TN_EXIT_OK);
     else if (run->guardian != NULL)
         tn_guardian_stop(run->guardian);
     else
@@ -210,39 +193,39 @@ static int fail_fence(int code, const char *why)
 
 /* A fence that never went up and will not, such as one that does not let us in, is a mistake and
  * ends it; any other one is asked again with the next grant, and that is said once. */
-static void hear_refused(struct run *run, const struct tenure_event *event)
+static void hear_refused(struct tn_run *run, const struct tenure_event *event)
 {
     bool fence = event->reason == TENURE_REASON_FENCE;
     int code = fence ? tn_lib_fence_status(run->campaign.tenure, NULL) : 0;
 
-    if (run->leaving || (fence && run->barred))
+    if (run->leaving || (fence && run->told_refused))
         return;
-    run->barred = fence;
+    run->told_refused = fence;
     run->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
     if (fence && !run->led && tn_error_is_final(code))
-        leave(run, fail_fence(code, event->detail));
+        tn_run_leave(run, fail_fence(code, event->detail));
     else
         tn_cli_refused_print("run", run->name, event, fence ? "; trying again" : "");
 }
 
-static void hear_leader(struct run *run, const struct tenure_event *event)
+static void hear_leader(struct tn_run *run, const struct tenure_event *event)
 {
     run->taken = event->kind == TENURE_LEADER && !tn_lib_leader_is_mine(run->election);
-    if (run->cron.skip && !run->cron.patient && run->taken && !run->holds)
-        leave(run, tn_cron_skip_status(&run->cron));
+    if (run->cron.skip && !run->cron.patient && run->taken && !is_ours(run->phase))
+        tn_run_leave(run, tn_cron_skip_status(&run->cron));
 }
 
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
-    struct run *run = arg;
+    struct tn_run *run = arg;
 
     (void)election;
     tn_campaign_hear(&run->campaign, event);
     tn_sidecar_hear(&run->sidecar, event);
     if (event->kind == TENURE_WON) {
-        run->won = run->holds = true;
+        tn_run_move(run, TN_RUN_STARTS);
         run->campaign.regressed = false;
-        run->lost = run->told = run->barred = run->asked = false;
+        run->told_lost = run->told_refused = false;
         run->led = true;
         run->token = event->token;
     } else if (event->kind == TENURE_LOST) {
@@ -252,162 +235,17 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     } else if (event->kind == TENURE_REFUSED) {
         hear_refused(run, event);
     } else if (event->kind == TENURE_HEALTH) {
-        tell_outage(run);
+        tn_run_tell_outage(run);
     } else if (event->kind == TENURE_LEADER || event->kind == TENURE_VACANT) {
         hear_leader(run, event);
     }
 }
 
-/* --- The command ------------------------------------------------------------------------------ */
-
-static void leave(struct run *run, int status)
+void tn_run_leave(struct tn_run *run, int status)
 {
     run->leaving = true;
     if (run->status < 0)
         run->status = status;
-}
-
-static void start_command(struct run *run)
-{
-    char name[sizeof "TENURE_NAME=" + TN_NAME_MAX], id[sizeof "TENURE_ID=" + TN_LABEL_MAX];
-    char token[64], slot[64];
-    uint32_t number = tenure_slot(run->election);
-    const char *const env[] = { name, id, token, number > 0 ? slot : NULL, NULL };
-    struct tn_guardian_options options = {
-        .argv = run->argv,
-        .env = env,
-        .grace = run->campaign.plan.grace,
-        .kill_bound = run->campaign.plan.kill_bound,
-        .deadline = tenure_deadline(run->election),
-        .watch_every = TN_GUARDIAN_WATCH,
-        .contain = run->contain,
-    };
-    struct tn_store_binding binding;
-
-    if (options.deadline == 0)
-        return; /* Over already; the news of it are on their way. */
-    (void)snprintf(name, sizeof name, "TENURE_NAME=%s", run->name);
-    (void)snprintf(id, sizeof id, "TENURE_ID=%s", run->campaign.label);
-    (void)snprintf(token, sizeof token, "TENURE_TOKEN=%" PRIu64, run->token);
-    (void)snprintf(slot, sizeof slot, "TENURE_SLOT=%" PRIu32, number);
-    if (tn_lib_binding(run->campaign.tenure, &binding))
-        options.binding = &binding;
-    int rc = tn_guardian_start(&options, &run->guardian);
-    if (rc == TENURE_E_EXPIRED || rc == TENURE_E_UNAVAILABLE)
-        return; /* Too little of the term is left, or the store is away: with the next renewal. */
-    run->won = false;
-    run->deadline = options.deadline;
-    if (rc == 0)
-        return;
-    run->guardian = NULL;
-    leave(run, tn_cli_fail(TN_EXIT_UNAVAILABLE, "run", "the command could not be started: %s",
-                           tenure_strerror(rc)));
-}
-
-static void exec_failed(struct run *run, int error)
-{
-    char buf[TN_CLI_LINE_MAX];
-    struct tn_text text;
-
-    tn_text_init(&text, buf, sizeof buf);
-    tn_cli_quote(&text, run->argv[0]);
-    (void)tn_cli_fail(126, "run", "%s cannot be run: %s", buf, strerror(error));
-}
-
-/* The store is told while the term lasts, so that the next leader knows. True: hold on. */
-static bool succeed(struct run *run)
-{
-    tn_every_note(&run->every, run->election, run->cron.started);
-    return tn_cron_hold_on(&run->cron);
-}
-
-/* Nothing of the tree is left. A term that was lost may be followed by another; otherwise the
- * command ended, or was told to, and so do we, perhaps after a hold. */
-static void tree_reaped(struct run *run)
-{
-    int status = tn_guardian_status(run->guardian);
-    bool over = run->lost || run->cut || run->asked;
-
-    tn_guardian_free(run->guardian);
-    run->guardian = NULL;
-    if (over && run->once)
-        leave(run, TN_EXIT_LOST);
-    else if (!over && status == 0 && run->holds && !run->leaving && succeed(run))
-        run->status = status; /* Also when a signal or a loss ends the hold. */
-    else if (!over)
-        leave(run, status >= 0 ? status : TN_EXIT_LOST);
-    if (over && !run->leaving)
-        (void)tenure_drained(run->election);
-    tell_outage(run);
-    run->lost = run->cut = run->asked = false;
-}
-
-/* Why the guardian ended the term of its own accord; NULL: it did not. */
-static const char *why_cut(const struct tn_guardian_event *event)
-{
-    if (event->kind == TN_GUARDIAN_LOST)
-        return "its guardian was killed";
-    if (event->kind != TN_GUARDIAN_STOPPING)
-        return NULL;
-    switch (event->value) {
-    case TN_REASON_DEADLINE:
-        return "expired";
-    case TN_REASON_SUPERVISOR_STOPPED:
-        return "this process was stopped";
-    case TN_REASON_GUARDIAN_STOPPED:
-        return "its guardian was stopped";
-    case TN_REASON_UNBOUND:
-        return "the store went away before the command was run";
-    default:
-        return NULL;
-    }
-}
-
-/* Once, and only when the command really runs: an error stays one line. */
-static void warn_unfenced(struct run *run)
-{
-    if (run->fence == NULL && !run->warned)
-        (void)tn_cli_fail(0, "run",
-                          "warning: %s has no fence: paused, this command could still write behind "
-                          "its successor's back; see --fence ('--fence none': I know)",
-                          run->name);
-    run->warned = true;
-}
-
-/* Once: what is not certain without a containment. */
-static void warn_uncontained(struct run *run)
-{
-    const char *why = tn_guardian_why_tree(run->guardian);
-
-    if (tn_guardian_containment(run->guardian) == TN_CONTAIN_TREE && !run->loose)
-        (void)tn_cli_fail(0, "run",
-                          "warning: %s runs without containment%s%.200s%s: if its processes fork "
-                          "and exit without rest, some may act after the deadline; see --contain",
-                          run->name, why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
-    run->loose = true;
-}
-
-static void hear_guardian(struct run *run)
-{
-    struct tn_guardian_event event;
-
-    while (run->guardian != NULL && tn_guardian_dispatch(run->guardian, &event)) {
-        const char *why = why_cut(&event);
-        /* Also when a signal that arrived since has told us to leave: the term was over first. But
-         * a guardian that is slow to end a command that was asked to leave costs no term. */
-        if (why != NULL && !run->lost && !(run->leaving && event.kind == TN_GUARDIAN_LOST)) {
-            run->cut = true;
-            tell_lost(run, why);
-        }
-        if (event.kind == TN_GUARDIAN_STARTED) {
-            run->cron.started = event.at;
-            warn_unfenced(run);
-            warn_uncontained(run);
-        } else if (event.kind == TN_GUARDIAN_EXEC_FAILED)
-            exec_failed(run, event.value);
-        else if (event.kind == TN_GUARDIAN_REAPED)
-            tree_reaped(run);
-    }
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */
@@ -415,14 +253,14 @@ static void hear_guardian(struct run *run)
 /* A process group that was stopped gets SIGHUP and SIGCONT from the kernel when the last process
  * that ties it to its session ends. Without a terminal the command is that process: its end, at the
  * deadline, would look like the wish that we end too. */
-static bool is_orphans_hangup(const struct run *run, const struct signalfd_siginfo *info)
+static bool is_orphans_hangup(const struct tn_run *run, const struct signalfd_siginfo *info)
 {
     return run->detached && info->ssi_signo == SIGHUP && info->ssi_code == SI_KERNEL;
 }
 
 /* SIGTERM and SIGHUP end the term; others go to the command as if it had been run directly. What
  * was typed at the terminal has reached it already. */
-static void hear_signals(struct run *run)
+static void hear_signals(struct tn_run *run)
 {
     struct signalfd_siginfo info;
 
@@ -432,7 +270,7 @@ static void hear_signals(struct run *run)
         if (is_orphans_hangup(run, &info))
             continue;
         if (run->guardian == NULL && signo != SIGUSR1 && signo != SIGUSR2) {
-            leave(run, 128 + signo);
+            tn_run_leave(run, 128 + signo);
         } else if (run->guardian != NULL && ends) {
             run->leaving = true;
             tn_guardian_stop(run->guardian);
@@ -446,15 +284,16 @@ static void hear_signals(struct run *run)
 /* --- The loop --------------------------------------------------------------------------------- */
 
 /* When to give up waiting; TN_NEVER while there is no limit, or no wait. */
-static tenure_ns give_up_at(const struct run *run)
+static tenure_ns give_up_at(const struct tn_run *run)
 {
-    if (run->leaving || run->guardian != NULL || run->won || tn_cron_holds_on(&run->cron))
+    if (run->leaving || run->guardian != NULL || run->phase == TN_RUN_STARTS ||
+        tn_cron_holds_on(&run->cron))
         return TN_NEVER;
     return tn_campaign_give_up_at(&run->campaign);
 }
 
 /* The wait is over without a term. */
-static int not_acquired(struct run *run)
+static int not_acquired(struct tn_run *run)
 {
     if (run->cron.skip && run->taken && tenure_health(run->campaign.tenure, NULL) == 0)
         return tn_cron_skip_status(&run->cron);
@@ -466,42 +305,15 @@ static tenure_ns least(tenure_ns a, tenure_ns b)
     return a < b ? a : b;
 }
 
-/* Whether the command is to run. What is not known now is asked again with the next renewal. */
-static bool is_due(struct run *run)
-{
-    int status = TN_EXIT_OK;
-
-    if (run->every.period == 0)
-        return true;
-    enum tn_every_answer answer = tn_every_ask(&run->every, &status);
-    if (answer == TN_EVERY_DONE)
-        leave(run, tn_cron_skip_status(&run->cron));
-    else if (answer == TN_EVERY_FAILED)
-        leave(run, status);
-    return answer == TN_EVERY_DUE;
-}
-
-static void keep_guardian_informed(struct run *run)
-{
-    if (run->won && !run->leaving && run->guardian == NULL && is_due(run))
-        start_command(run);
-    tenure_ns deadline = tenure_deadline(run->election);
-    if (run->guardian == NULL || run->lost || deadline <= run->deadline)
-        return;
-    /* Not told, it acts by the deadline it knows, and is told again next time. */
-    if (tn_guardian_extend(run->guardian, deadline) == 0)
-        run->deadline = deadline;
-}
-
 /* For the neighbours. */
-static void answer_http(struct run *run)
+static void answer_http(struct tn_run *run)
 {
     run->sidecar.busy = run->guardian != NULL;
     run->sidecar.leaving = run->leaving;
     tn_sidecar_run(&run->sidecar);
 }
 
-static void tell_service(struct run *run)
+static void tell_service(struct tn_run *run)
 {
     bool ready = run->campaign.answered && tenure_health(run->campaign.tenure, NULL) == 0;
     const char *leader = run->sidecar.leader;
@@ -511,14 +323,14 @@ static void tell_service(struct run *run)
         tn_service_stop(&run->service);
     else if (tn_cron_holds_on(&run->cron))
         tn_service_tell(&run->service, ready, "done, holding %s", run->name);
-    else if (run->holds)
+    else if (is_ours(run->phase))
         tn_service_tell(&run->service, ready, "leading %s, token %" PRIu64, run->name, run->token);
     else
         tn_service_tell(&run->service, ready, "waiting for %s%s%s", run->name,
                         leader[0] != '\0' ? ", led by " : "", leader);
 }
 
-static int loop(struct run *run)
+static int loop(struct tn_run *run)
 {
     while (!run->leaving || run->guardian != NULL) {
         int fds[] = { run->guardian != NULL ? tn_guardian_fd(run->guardian) : -1,
@@ -528,20 +340,20 @@ static int loop(struct run *run)
         tn_campaign_poll(&run->campaign, fds, 2, least(at, give_up_at(run)));
         answer_http(run);
         hear_signals(run);
-        hear_guardian(run);
-        keep_guardian_informed(run);
+        tn_run_hear_guardian(run);
+        tn_run_drive_command(run);
         tell_service(run);
         if (tn_boottime() >= give_up_at(run))
-            leave(run, not_acquired(run));
+            tn_run_leave(run, not_acquired(run));
         if (tn_boottime() >= run->cron.hold_until)
-            leave(run, TN_EXIT_OK);
+            tn_run_leave(run, TN_EXIT_OK);
     }
     return run->status >= 0 ? run->status : TN_EXIT_LOST;
 }
 
 /* --- What was asked for ----------------------------------------------------------------------- */
 
-static int read_command(struct run *run, const struct tn_command *command)
+static int read_command(struct tn_run *run, const struct tn_command *command)
 {
     /* Otherwise the command would be taken for the name. */
     if (command->rest_count > 0 && command->rest_before == 0)
@@ -562,7 +374,8 @@ static int read_command(struct run *run, const struct tn_command *command)
 }
 
 /* Returns -1 to go on, or the exit status. */
-static int read_arguments(struct run *run, struct tn_campaign_words *words, int argc, char **argv)
+static int read_arguments(struct tn_run *run, struct tn_campaign_words *words, int argc,
+                          char **argv)
 {
     struct tn_option options[] = {
         TN_CAMPAIGN_OPTIONS(words),
@@ -596,12 +409,12 @@ static int read_arguments(struct run *run, struct tn_campaign_words *words, int 
 }
 
 /* The fence may be "none": there is none, and that is known. */
-static bool has_fence(const struct run *run)
+static bool has_fence(const struct tn_run *run)
 {
     return run->fence != NULL && strcmp(run->fence, "none") != 0;
 }
 
-static int read_fence(struct run *run)
+static int read_fence(struct tn_run *run)
 {
     const char *origin = run->fence != NULL ? "--fence" : "TENURE_FENCE";
     char buf[TN_CLI_LINE_MAX];
@@ -616,7 +429,7 @@ static int read_fence(struct run *run)
     return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "%s: %s", origin, buf) : -1;
 }
 
-static int check_words(struct run *run, const struct tn_campaign_words *words)
+static int check_words(struct tn_run *run, const struct tn_campaign_words *words)
 {
     const char *beside = has_fence(run)            ? "--fence"
                          : run->every.period > 0   ? "--every"
@@ -631,13 +444,14 @@ static int check_words(struct run *run, const struct tn_campaign_words *words)
     if (status < 0 && words->soft_limit > 0 && words->priority > 0)
         return tn_cli_fail(TN_EXIT_USAGE, "run",
                            "--soft-limit and --priority do not go together; leave one of them out");
-    run->warned = run->warned || words->slots > 1; /* A fence admits the highest token only. */
+    run->told_unfenced =
+        run->told_unfenced || words->slots > 1; /* A fence admits the highest token only. */
     return status < 0 ? tn_campaign_check("run", run->name, words, beside) : status;
 }
 
 /* Before the first grant, so that a fence that is misspelt costs no token. One that is away is left
  * to the campaign, which asks again. */
-static int probe_fence(const struct run *run)
+static int probe_fence(const struct tn_run *run)
 {
     char buf[TENURE_ERROR_TEXT];
     struct tn_text text;
@@ -648,7 +462,7 @@ static int probe_fence(const struct run *run)
 }
 
 /* What was asked for by name must be there, and is tried before anything else. */
-static int read_contain(struct run *run)
+static int read_contain(struct tn_run *run)
 {
     char why[256] = "";
     char buf[TN_CLI_LINE_MAX];
@@ -682,7 +496,7 @@ static bool has_terminal(void)
     return fd >= 0;
 }
 
-static int start_campaign(struct run *run, const struct tn_campaign_words *words)
+static int start_campaign(struct tn_run *run, const struct tn_campaign_words *words)
 {
     const char *const fences[] = { has_fence(run) ? run->fence : NULL, NULL };
     struct tenure_campaign options = {
@@ -700,7 +514,7 @@ static int start_campaign(struct run *run, const struct tn_campaign_words *words
 
 int tn_cli_run(int argc, char **argv)
 {
-    struct run run = { .status = -1, .cron = TN_CRON_WORDS, .service = TN_SERVICE_WORDS };
+    struct tn_run run = { .status = -1, .cron = TN_CRON_WORDS, .service = TN_SERVICE_WORDS };
     struct tn_campaign_words words = TN_CAMPAIGN_WORDS;
 
     int status = read_arguments(&run, &words, argc, argv);
@@ -740,7 +554,7 @@ int tn_cli_run(int argc, char **argv)
     tn_every_close(&run.every);
     tn_service_stop(&run.service);
     /* A term that was lost is not ours to give back: that is tried, and changes no status. */
-    bool held = run.holds && status != TN_EXIT_LOST;
+    bool held = is_ours(run.phase) && status != TN_EXIT_LOST;
     status = tn_campaign_close(&run.campaign, held, status);
     if (held)
         tn_service_linger(&run.service, words.url, run.name, run.token);
