@@ -5,36 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 
 #define PREFIX "tenure-"
 #define LONG_PREFIX "tenure-long." /* No other spelling has a dot. */
-
-void tn_kube_add_hex(struct tn_text *text, const void *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        tn_text_addf(text, "%02x", ((const unsigned char *)bytes)[i]);
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool tn_kube_read_hex(const char *digits, size_t len, char *ret_bytes, size_t max)
-{
-    if (len % 2 != 0 || len / 2 > max)
-        return false;
-    for (size_t i = 0; i < len; i += 2) {
-        int high = hex_value(digits[i]), low = hex_value(digits[i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        ret_bytes[i / 2] = (char)(high << 4 | low);
-    }
-    return true;
-}
 
 static bool is_alnum(char c)
 {
@@ -57,6 +32,7 @@ static bool is_plain(const char *name, size_t len)
 void tn_kube_name(const char *name, size_t len, char ret_object[TN_KUBE_NAME])
 {
     uint8_t digest[TN_SHA256_SIZE];
+    char digits[2 * TN_SHA256_SIZE];
     struct tn_text text;
 
     tn_text_init(&text, ret_object, TN_KUBE_NAME);
@@ -76,7 +52,8 @@ void tn_kube_name(const char *name, size_t len, char ret_object[TN_KUBE_NAME])
     tn_sha256(name, len, digest);
     tn_text_init(&text, ret_object, TN_KUBE_NAME);
     tn_text_add(&text, LONG_PREFIX);
-    tn_kube_add_hex(&text, digest, sizeof digest);
+    tn_hex(digits, digest, sizeof digest);
+    tn_text_add_bytes(&text, digits, sizeof digits);
 }
 
 bool tn_kube_name_back(const char *object, const char *full, char ret_name[TN_NAME_MAX + 1])
@@ -91,7 +68,7 @@ bool tn_kube_name_back(const char *object, const char *full, char ret_name[TN_NA
         for (size_t i = sizeof PREFIX - 1; i < len && to < TN_NAME_MAX; i++) {
             if (object[i] != '-')
                 name[to++] = object[i];
-            else if (len - i < 3 || !tn_kube_read_hex(object + i + 1, 2, &name[to++], 1))
+            else if (len - i < 3 || !tn_unhex(&name[to++], object + i + 1, 1))
                 return false;
             i += object[i] == '-' ? 2 : 0;
         }

@@ -22,8 +22,4 @@ bool tn_kube_name_is_hash(const char *object);
 /* The way back; @full: the name, for those that do not tell it, or NULL. False: no name of ours. */
 bool tn_kube_name_back(const char *object, const char *full, char ret_name[TN_NAME_MAX + 1]);
 
-/* Hexadecimal digits. False: malformed, or more than @max bytes. */
-void tn_kube_add_hex(struct tn_text *text, const void *bytes, size_t len);
-bool tn_kube_read_hex(const char *digits, size_t len, char *ret_bytes, size_t max);
-
 #endif

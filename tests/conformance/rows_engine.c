@@ -95,22 +95,16 @@ static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct 
 static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
     const struct memory_rows *store = (struct memory_rows *)base;
-    struct tn_store_lease *leases = NULL;
-    size_t count = 0;
+    struct tn_rows_listing listing;
 
+    tn_rows_listing_begin(&listing, prefix, done, arg);
     for (const struct kept_row *row = kept; row != NULL; row = row->next) {
         char version[TN_ROW_VERSION];
-        if (strcmp(row->place, store->place) != 0 ||
-            strncmp(row->name, prefix, strlen(prefix)) != 0)
-            continue;
-        leases = realloc(leases, (count + 1) * sizeof *leases);
-        CHECK(leases != NULL);
         version_text(row, version);
-        memcpy(leases[count].name, row->name, sizeof row->name);
-        tn_rows_record(&row->row, version, &leases[count++].record);
+        if (strcmp(row->place, store->place) == 0)
+            CHECK(tn_rows_listing_add(&listing, row->name, &row->row, version));
     }
-    tn_store_sort(leases, count);
-    done(arg, 0, leases, count, NULL);
+    tn_rows_listing_end(&listing, 0, NULL);
 }
 
 static void shut(struct tn_rows_store *base)

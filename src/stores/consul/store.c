@@ -47,9 +47,7 @@ struct consul_job {
     struct consul_store *store;
     struct tn_rows_io *io;
     struct tn_rows_call *call;
-    tn_store_listed *listed;
-    void *listed_arg;
-    char names[TN_NAME_MAX + 2]; /* LIST: the prefix of the names. */
+    struct tn_rows_listing listing;
     char send[2 * TN_ROW_JSON + 2048];
 };
 
@@ -98,6 +96,11 @@ static bool is_denied(const struct tn_rest_job *rest)
            (rest->result == TN_REST_REFUSED && strstr(rest->web.body, "Permission denied") != NULL);
 }
 
+static int status_of(const struct tn_rest_job *rest)
+{
+    return is_denied(rest) ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
+}
+
 static void add_path(const struct consul_store *store, struct tn_text *text, const char *name)
 {
     tn_text_addf(text, "v1/kv/%s", store->prefix);
@@ -121,13 +124,12 @@ static void hear_row(struct tn_rest_job *rest)
         tn_rows_io_got(io, &entry.row, entry.version);
     else if (is_missing(rest))
         tn_rows_io_got(io, NULL, NULL);
-    else if (is_denied(rest))
-        tn_rows_io_denied(io, rest->error);
     else
-        tn_rows_io_failed(io, rc == TENURE_E_UNSUPPORTED
-                                  ? "the key is a semaphore's, or of a later version of tenure; "
-                                    "use another name"
-                                  : rest->error);
+        tn_rows_io_failed(io, status_of(rest),
+                          rc == TENURE_E_UNSUPPORTED
+                              ? "the key is a semaphore's, or of a later version of tenure; "
+                                "use another name"
+                              : rest->error);
 }
 
 static void get(struct tn_rows_store *base, struct tn_rows_io *io)
@@ -138,7 +140,7 @@ static void get(struct tn_rows_store *base, struct tn_rows_io *io)
     struct tn_text text;
 
     if (job == NULL) {
-        tn_rows_io_failed(io, "out of memory");
+        tn_rows_io_failed(io, TENURE_E_NOMEM, "out of memory");
         return;
     }
     job->io = io;
@@ -193,7 +195,7 @@ static void hear_written(struct tn_rest_job *rest)
     char version[TN_ROW_VERSION] = "";
 
     if (is_denied(rest))
-        tn_rows_io_denied(io, rest->error);
+        tn_rows_io_failed(io, TENURE_E_DENIED, rest->error);
     else
         tn_rows_io_put(io, judge_write(rest, version), version, rest->error);
 }
@@ -344,28 +346,15 @@ static bool for_each(struct tn_rest_job *rest,
 
 static void list_entry(void *arg, const char *name, const struct tn_consul_entry *entry)
 {
-    tn_rows_listing_add(arg, name, &entry->row, entry->version);
+    (void)tn_rows_listing_add(arg, name, &entry->row, entry->version);
 }
 
 static void hear_list(struct tn_rest_job *rest)
 {
-    struct consul_job *job = job_of(rest);
-    struct tn_rows_listing listing = { .prefix = job->names };
-    int status = 0;
+    struct tn_rows_listing *listing = &job_of(rest)->listing;
+    bool good = rest->result == TN_REST_OK ? for_each(rest, list_entry, listing) : is_missing(rest);
 
-    if (rest->result == TN_REST_OK && !for_each(rest, list_entry, &listing))
-        status = TENURE_E_UNAVAILABLE;
-    else if (rest->result != TN_REST_OK && !is_missing(rest))
-        status = is_denied(rest) ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
-    else if (listing.full)
-        status = TENURE_E_NOMEM;
-    if (status == 0) {
-        tn_store_sort(listing.leases, listing.count);
-        job->listed(job->listed_arg, 0, listing.leases, listing.count, NULL);
-        return;
-    }
-    free(listing.leases);
-    job->listed(job->listed_arg, status, NULL, 0, rest->error);
+    tn_rows_listing_end(listing, good ? 0 : status_of(rest), rest->error);
 }
 
 static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed *done, void *arg)
@@ -379,9 +368,7 @@ static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed
         done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
         return;
     }
-    job->listed = done;
-    job->listed_arg = arg;
-    (void)snprintf(job->names, sizeof job->names, "%s", prefix);
+    tn_rows_listing_begin(&job->listing, prefix, done, arg);
     tn_text_init(&text, path, sizeof path);
     tn_text_addf(&text, "v1/kv/%s", store->prefix);
     tn_web_escape(&text, prefix, strlen(prefix), "/");
@@ -486,7 +473,7 @@ static void hear_agent(struct tn_rest_job *rest)
 {
     struct consul_store *store = job_of(rest)->store;
     tn_store_done *done = store->learned;
-    int status = is_denied(rest) ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
+    int status = status_of(rest);
     struct tn_json_value *values = rest->result == TN_REST_OK ? tn_rest_values(rest) : NULL;
     const struct tn_json_value *config = values != NULL ? tn_json_get(values, 0, "Config") : NULL;
 

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/number.h"
 #include "base/time.h"
+#include "stores/rows/json.h"
 
 /* A lease that lasts longer than this is never seen to end. */
 #define LEASE_MS_MAX UINT64_C(1000000000000)
@@ -15,26 +17,6 @@ static const char names[] = "\"#o\":\"ownerName\",\"#l\":\"leaseDuration\","
                             "\"#r\":\"recordVersionNumber\",\"#i\":\"isReleased\"";
 
 /* --- Reading ---------------------------------------------------------------------------------- */
-
-static bool copy(const struct tn_json_value *value, char *ret_text, size_t size)
-{
-    if (value == NULL || value->len >= size)
-        return false;
-    memcpy(ret_text, value->bytes, value->len);
-    ret_text[value->len] = '\0';
-    return true;
-}
-
-static bool read_hex(const char *digits, size_t len, char *ret_bytes)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned byte;
-        if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
-            return false;
-        ret_bytes[i] = (char)byte;
-    }
-    return true;
-}
 
 /* Zero stands for "none" in a row, which tn_secret_parse refuses. */
 static void read_secret(const char digits[TN_SECRET_DIGITS + 1], struct tn_secret *ret_secret)
@@ -54,7 +36,7 @@ static bool read_ours(struct tn_item *item, const struct tn_json_value *value)
     char flags;
     uint64_t token;
 
-    if (!copy(value, text, sizeof text) ||
+    if (!tn_json_copy(value, text, sizeof text) ||
         sscanf(text, "1 %36s %" SCNu64 " %32[0-9a-f] %32[0-9a-f] %c %510s", rvn, &token, session,
                term, &flags, label) != 6 ||
         strcmp(rvn, item->rvn) != 0 || strlen(session) != TN_SECRET_DIGITS ||
@@ -65,7 +47,7 @@ static bool read_ours(struct tn_item *item, const struct tn_json_value *value)
     read_secret(session, &item->row.session);
     read_secret(term, &item->row.term);
     size_t len = strlen(label) / 2;
-    if (strcmp(label, "-") != 0 && read_hex(label, len, item->label))
+    if (strcmp(label, "-") != 0 && tn_unhex(item->label, label, len))
         item->row.label_len = (uint32_t)len;
     return true;
 }
@@ -82,9 +64,9 @@ const char *tn_item_read(struct tn_item *ret_item, const struct tn_json_value *v
     uint64_t ms;
 
     memset(ret_item, 0, sizeof *ret_item);
-    if (!copy(rvn, ret_item->rvn, sizeof ret_item->rvn) || ret_item->rvn[0] == '\0')
+    if (!tn_json_copy(rvn, ret_item->rvn, sizeof ret_item->rvn) || ret_item->rvn[0] == '\0')
         return "its recordVersionNumber is missing or too long";
-    if (!copy(lease, digits, sizeof digits) || tn_u64_parse(digits, &ms) < 0)
+    if (!tn_json_copy(lease, digits, sizeof digits) || tn_u64_parse(digits, &ms) < 0)
         return "its leaseDuration is missing or not a number of milliseconds";
     ret_item->there = true;
     row->held = tn_dynamo_attribute(values, index, "isReleased", "S") == NULL;
@@ -111,7 +93,8 @@ bool tn_item_read_counter(struct tn_item *item, const struct tn_json_value *valu
 {
     char digits[24];
 
-    return copy(tn_dynamo_attribute(values, index, "tenureToken", "N"), digits, sizeof digits) &&
+    return tn_json_copy(tn_dynamo_attribute(values, index, "tenureToken", "N"), digits,
+                        sizeof digits) &&
            tn_u64_parse(digits, &item->counter) == 0;
 }
 
@@ -168,14 +151,14 @@ static void add_ours(struct tn_text *text, const struct tn_row *row, const char 
 {
     char session[TN_SECRET_DIGITS];
     char term[TN_SECRET_DIGITS];
+    char label[2 * TN_LABEL_MAX + 1] = "";
 
     tn_secret_text(&row->session, session);
     tn_secret_text(&row->term, term);
     tn_text_addf(text, ",\":t\":{\"S\":\"1 %s %" PRIu64 " %.32s %.32s %c ", rvn, row->token,
                  session, term, row->revoked ? 'r' : '-');
-    for (uint32_t i = 0; !is_plain(row) && i < row->label_len; i++)
-        tn_text_addf(text, "%02x", (unsigned)(unsigned char)row->label[i]);
-    tn_text_addf(text, "%s\"}", is_plain(row) ? "-" : "");
+    tn_hex(label, row->label, row->label_len);
+    tn_text_addf(text, "%s\"}", is_plain(row) ? "-" : label);
 }
 
 /* ,"Key":...,"UpdateExpression":...: the lock item. */

@@ -53,8 +53,6 @@ static struct dynamo_job *new_job(struct dynamodb *store, void (*done)(struct tn
     job->call.done = done;
     job->call.arg = job;
     job->call.timeout = store->base.base.how.patience;
-    if (job->call.timeout <= 0)
-        job->call.timeout = TN_SEC(10);
     return job;
 }
 
@@ -68,6 +66,11 @@ static void pace(struct dynamodb *store, enum tn_dynamo_outcome outcome)
     else if (outcome == TN_DYNAMO_OK)
         every -= (every - store->poll_every) / 8;
     store->engine.poll_every = every;
+}
+
+static int status_of(const struct tn_dynamo_call *call)
+{
+    return call->outcome == TN_DYNAMO_DENIED ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE;
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -93,10 +96,7 @@ static void got_row(struct dynamo_job *job)
 
 static void get_failed(struct dynamo_job *job, const char *why)
 {
-    if (job->call.outcome == TN_DYNAMO_DENIED)
-        tn_rows_io_denied(job->io, why);
-    else
-        tn_rows_io_failed(job->io, why);
+    tn_rows_io_failed(job->io, status_of(&job->call), why);
     free(job);
 }
 
@@ -156,7 +156,7 @@ static void get(struct tn_rows_store *base, struct tn_rows_io *io)
     struct dynamo_job *job = new_job((struct dynamodb *)base, got_item);
 
     if (job == NULL) {
-        tn_rows_io_failed(io, "out of memory");
+        tn_rows_io_failed(io, TENURE_E_NOMEM, "out of memory");
         return;
     }
     job->io = io;
@@ -239,7 +239,7 @@ static void put_done(struct tn_dynamo_call *call)
     if (outcome == TN_ROWS_WRITTEN) {
         written(job, grant);
     } else if (outcome == TN_ROWS_FAILED && call->outcome == TN_DYNAMO_DENIED) {
-        tn_rows_io_denied(job->io, call->error);
+        tn_rows_io_failed(job->io, TENURE_E_DENIED, call->error);
         free(job);
     } else {
         end_put(job, outcome, call->error);
@@ -271,23 +271,14 @@ static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct 
 struct dynamo_list {
     struct tn_dynamo_call call;
     struct dynamodb *store;
-    tn_store_listed *done;
-    void *arg;
-    struct tn_store_lease *leases;
-    size_t count, size;
-    char prefix[TN_NAME_MAX + 2];
+    struct tn_rows_listing rows;
     char from[2049]; /* The key that the next page begins behind. */
     struct tn_json_value values[PAGE_VALUES];
 };
 
 static void end_list(struct dynamo_list *list, int status, const char *why)
 {
-    if (status != 0) {
-        free(list->leases);
-        list->leases = NULL;
-        list->count = 0;
-    }
-    list->done(list->arg, status, list->leases, list->count, why);
+    tn_rows_listing_end(&list->rows, status, why);
     free(list);
 }
 
@@ -299,12 +290,12 @@ static void start_page(struct dynamo_list *list)
     tn_dynamo_begin(dynamo, call, "Scan");
     tn_text_addf(&call->body, ",\"Limit\":%d", (int)PAGE);
     tn_item_add_projection(call);
-    if (list->prefix[0] != '\0')
+    if (list->rows.prefix[0] != '\0')
         tn_text_addf(
             &call->body,
             ",\"FilterExpression\":\"begins_with(#k,:p) OR begins_with(#k,:c)\","
             "\"ExpressionAttributeValues\":{\":p\":{\"S\":\"%s\"},\":c\":{\"S\":\"%s%s\"}}",
-            list->prefix, TN_ITEM_COUNTER, list->prefix);
+            list->rows.prefix, TN_ITEM_COUNTER, list->rows.prefix);
     if (list->from[0] != '\0') {
         tn_text_add(&call->body, ",\"ExclusiveStartKey\":{");
         tn_json_string(&call->body, tn_dynamo_key(dynamo), strlen(tn_dynamo_key(dynamo)));
@@ -316,27 +307,7 @@ static void start_page(struct dynamo_list *list)
     tn_dynamo_send(call);
 }
 
-static bool add_lease(struct dynamo_list *list, const char *name, const struct tn_item *item)
-{
-    struct tn_item copy = *item;
-    char version[TN_ROW_VERSION];
-
-    if (list->count == list->size) {
-        size_t size = list->size > 0 ? 2 * list->size : 64;
-        void *larger = realloc(list->leases, size * sizeof *list->leases);
-        if (larger == NULL)
-            return false;
-        list->leases = larger;
-        list->size = size;
-    }
-    (void)tn_item_row(&copy, version);
-    struct tn_store_lease *lease = &list->leases[list->count++];
-    (void)snprintf(lease->name, sizeof lease->name, "%s", name);
-    tn_rows_record(&copy.row, version, &lease->record);
-    return true;
-}
-
-/* One item of a page. Those that are neither a lock nor a counter of a name of ours are others'. */
+/* One item of a page. A name has a lock item, a counter, or both; other items are others'. */
 static bool add_item(struct dynamo_list *list, uint32_t at)
 {
     const struct tn_json_value *values = list->values;
@@ -344,44 +315,21 @@ static bool add_item(struct dynamo_list *list, uint32_t at)
         tn_dynamo_attribute(values, at, tn_dynamo_key(list->store->dynamo), "S");
     size_t front = sizeof TN_ITEM_COUNTER - 1;
     struct tn_item item = { 0 };
-    char name[TN_NAME_MAX + 1];
+    char name[TN_NAME_MAX + 1], version[TN_ROW_VERSION];
 
     if (key == NULL)
         return true;
     bool counter = key->len > front && memcmp(key->bytes, TN_ITEM_COUNTER, front) == 0;
     const char *from = counter ? key->bytes + front : key->bytes;
     size_t len = counter ? key->len - front : key->len;
-    if (tn_name_check(from, len, NULL) < 0 ||
-        strncmp(from, list->prefix, strlen(list->prefix)) != 0)
+    if (tn_name_check(from, len, NULL) < 0)
         return true;
     if (counter ? !tn_item_read_counter(&item, values, at)
                 : tn_item_read(&item, values, at) != NULL)
         return true;
-    memcpy(name, from, len);
-    name[len] = '\0';
-    return add_lease(list, name, &item);
-}
-
-/* A name has a lock item, a counter, or both: two lines become one. */
-static void merge(struct dynamo_list *list)
-{
-    size_t kept = 0;
-
-    tn_store_sort(list->leases, list->count);
-    for (size_t i = 0; i < list->count; i++) {
-        struct tn_store_lease *last = kept > 0 ? &list->leases[kept - 1] : NULL;
-        const struct tn_store_lease *each = &list->leases[i];
-        if (last == NULL || strcmp(last->name, each->name) != 0) {
-            list->leases[kept++] = *each;
-            continue;
-        }
-        uint64_t most =
-            last->record.token > each->record.token ? last->record.token : each->record.token;
-        if (each->record.held)
-            *last = *each;
-        last->record.token = most;
-    }
-    list->count = kept;
+    (void)snprintf(name, sizeof name, "%.*s", (int)len, from);
+    (void)tn_item_row(&item, version);
+    return tn_rows_listing_add(&list->rows, name, &item.row, version);
 }
 
 /* The key that the next page begins behind. False: there is no next page. */
@@ -414,8 +362,7 @@ static void got_page(struct tn_dynamo_call *call)
         return;
     }
     if (call->outcome != TN_DYNAMO_OK) {
-        end_list(list, call->outcome == TN_DYNAMO_DENIED ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE,
-                 call->error);
+        end_list(list, status_of(call), call->error);
         return;
     }
     items = tn_json_get(list->values, 0, "Items");
@@ -429,8 +376,6 @@ static void got_page(struct tn_dynamo_call *call)
         start_page(list);
         return;
     }
-    if (fault == NULL)
-        merge(list);
     end_list(list, fault != NULL ? TENURE_E_UNAVAILABLE : 0, fault);
 }
 
@@ -444,12 +389,10 @@ static void list_names(struct tn_rows_store *base, const char *prefix, tn_store_
         return;
     }
     list->store = (struct dynamodb *)base;
-    list->done = done;
-    list->arg = arg;
-    (void)snprintf(list->prefix, sizeof list->prefix, "%s", prefix);
+    tn_rows_listing_begin(&list->rows, prefix, done, arg);
     list->call.done = got_page;
     list->call.arg = list;
-    list->call.timeout = base->base.how.patience > 0 ? base->base.how.patience : TN_SEC(10);
+    list->call.timeout = base->base.how.patience;
     list->call.answer_max = PAGE_MAX;
     list->call.values = list->values;
     list->call.values_max = PAGE_VALUES;

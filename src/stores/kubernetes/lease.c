@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "stores/rows/json.h"
@@ -33,8 +34,8 @@ static void hash_spec(const struct kube_spec *spec, char ret_digits[33])
     tn_text_addf(&text, "%s\n%" PRIu32 "\n%s\n%s\n%" PRIu32, spec->holder, spec->duration,
                  spec->acquired, spec->renewed, spec->transitions);
     tn_sha256(line, text.len, digest);
-    tn_text_init(&text, ret_digits, 33);
-    tn_kube_add_hex(&text, digest, 16);
+    tn_hex(ret_digits, digest, 16);
+    ret_digits[32] = '\0';
 }
 
 static void read_spec(const struct tn_json_value *values, const struct tn_json_value *in,
@@ -79,9 +80,9 @@ static bool read_ours(const struct tn_json_value *values, const struct tn_json_v
     row->ttl = TN_MS((tenure_ns)millis);
     row->revoked = tn_json_text(values, notes, "tenure/revoked", revoked, sizeof revoked);
     if (tn_json_text(values, notes, "tenure/label", label, sizeof label)) {
-        if (!tn_kube_read_hex(label, strlen(label), lease->label, TN_LABEL_MAX))
-            return false;
         row->label_len = (uint32_t)strlen(label) / 2;
+        if (label[2 * row->label_len] != '\0' || !tn_unhex(lease->label, label, row->label_len))
+            return false;
     } else {
         (void)snprintf(lease->label, sizeof lease->label, "%.*s", TN_LABEL_MAX, spec->holder);
         row->label_len = (uint32_t)strlen(lease->label);
@@ -209,6 +210,7 @@ static void add_notes(struct tn_text *text, const struct tn_kube_lease *old,
                       const struct tn_row *row, const struct kube_spec *spec, bool plain_label)
 {
     char digits[TN_SECRET_DIGITS + 1] = "", object[TN_KUBE_NAME], nonce[TN_KUBE_NONCE];
+    char label[2 * TN_LABEL_MAX + 1] = "";
 
     hash_spec(spec, digits);
     tn_text_addf(text, "\"tenure/spec\":\"%s\"", digits);
@@ -232,9 +234,8 @@ static void add_notes(struct tn_text *text, const struct tn_kube_lease *old,
     if (row->revoked)
         tn_text_add(text, ",\"tenure/revoked\":\"true\"");
     if (!plain_label) {
-        tn_text_add(text, ",\"tenure/label\":\"");
-        tn_kube_add_hex(text, row->label, row->label_len);
-        tn_text_add(text, "\"");
+        tn_hex(label, row->label, row->label_len);
+        add_member(text, "tenure/label", label);
     }
 }
 
@@ -244,10 +245,6 @@ void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *value
 {
     static const char *const meta_ours[] = { "annotations", "managedFields", NULL };
     static const char *const notes_ours[] = { NULL };
-    static const char *const spec_ours[] = { "holderIdentity",       "acquireTime",
-                                             "leaseDurationSeconds", "renewTime",
-                                             "leaseTransitions",     NULL,
-                                             "preferredHolder",      NULL };
     const struct tn_json_value *meta = tn_json_object(values, at, "metadata");
     const struct tn_json_value *notes =
         tn_json_object(values, index_of(values, meta), "annotations");
@@ -255,12 +252,16 @@ void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *value
     bool taken = row->held && !same;
     char acquired[TN_RFC3339], renewed[TN_RFC3339];
     struct kube_spec spec = { .acquired = acquired, .renewed = renewed, .duration = 1 };
-    const char *keys[sizeof spec_ours / sizeof spec_ours[0]];
+    /* A preferredHolder was waited for long enough, or it is this one. */
+    const char *const spec_ours[] = { "holderIdentity",
+                                      "acquireTime",
+                                      "leaseDurationSeconds",
+                                      "renewTime",
+                                      "leaseTransitions",
+                                      taken ? "preferredHolder" : NULL,
+                                      NULL };
     bool plain_label = true;
 
-    memcpy(keys, spec_ours, sizeof keys);
-    if (taken)
-        keys[5] = "preferredHolder"; /* It was waited for long enough, or it is this one. */
     tn_rfc3339_format(wall->tv_sec, (uint32_t)(wall->tv_nsec / 1000), acquired);
     memcpy(renewed, acquired, sizeof renewed);
     spec.transitions = old->transitions;
@@ -281,7 +282,7 @@ void tn_kube_lease_write(struct tn_text *text, const struct tn_json_value *value
     tn_json_write_others(text, values, notes, notes_ours, "tenure/");
     add_notes(text, old, row, &spec, plain_label);
     tn_text_add(text, "}},\"spec\":{");
-    tn_json_write_others(text, values, tn_json_object(values, at, "spec"), keys, "tenure/");
+    tn_json_write_others(text, values, tn_json_object(values, at, "spec"), spec_ours, "tenure/");
     tn_text_addf(text, "\"leaseDurationSeconds\":%" PRIu32 ",\"leaseTransitions\":%" PRIu32,
                  spec.duration, spec.transitions);
     add_member(text, "holderIdentity", spec.holder);

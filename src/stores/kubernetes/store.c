@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "stores/kubernetes/kubernetes.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,20 +72,20 @@ static void drop_doc(struct kube_doc **link)
     free(doc);
 }
 
-/* Keep the answer's Lease for the next write to it. NULL: it is none, or not that of @name. */
+/* Keep the answer's Lease for the next write to it. NULL: it has none, or not that of @name. */
 static struct kube_doc *keep_doc(struct kube_store *store, const struct tn_kube_call *call,
                                  const char *name, const char *claimant)
 {
-    struct kube_doc *doc = calloc(1, sizeof *doc);
+    struct kube_doc *doc = call->status == 0 ? calloc(1, sizeof *doc) : NULL;
 
+    if (doc == NULL)
+        return NULL;
     for (struct kube_doc **link = &store->docs; *link != NULL;)
         if (strcmp((*link)->lease.name, name) == 0 ||
             (*link)->used_at + DOC_TIME < tn_kube_now(store->api))
             drop_doc(link);
         else
             link = &(*link)->next;
-    if (doc == NULL)
-        return NULL;
     doc->next = store->docs;
     doc->used_at = tn_kube_now(store->api);
     store->docs = doc;
@@ -139,20 +138,18 @@ static struct kube_io *new_io(struct kube_store *store, struct tn_rows_io *io, c
 static void get_done(struct tn_kube_call *call)
 {
     struct kube_io *job = (struct kube_io *)(void *)call;
-    struct kube_doc *doc = NULL;
+    const struct kube_doc *doc =
+        keep_doc(job->store, call, tn_rows_io_name(job->io), tn_rows_io_label(job->io));
 
-    if (call->status == 0)
-        doc = keep_doc(job->store, call, tn_rows_io_name(job->io), tn_rows_io_label(job->io));
     if (doc != NULL)
         tn_rows_io_got(job->io, &doc->lease.row, doc->lease.version);
     else if (call->status == 0)
-        tn_rows_io_failed(job->io, "kubernetes: the answer is no Lease; is this an API server?");
+        tn_rows_io_failed(job->io, TENURE_E_UNAVAILABLE,
+                          "kubernetes: the answer is no Lease; is this an API server?");
     else if (is_missing(call))
         tn_rows_io_got(job->io, NULL, NULL);
-    else if (call->status == TENURE_E_DENIED)
-        tn_rows_io_denied(job->io, call->error);
     else
-        tn_rows_io_failed(job->io, call->error);
+        tn_rows_io_failed(job->io, call->status, call->error);
     free(job);
 }
 
@@ -162,7 +159,7 @@ static void kube_get(struct tn_rows_store *base, struct tn_rows_io *io)
     struct kube_io *job = new_io(store, io, "GET", get_done);
 
     if (job == NULL)
-        tn_rows_io_failed(io, "out of memory");
+        tn_rows_io_failed(io, TENURE_E_NOMEM, "out of memory");
     else
         tn_kube_start(store->api, &job->call);
 }
@@ -180,10 +177,8 @@ static enum tn_rows_outcome outcome_of(const struct tn_kube_call *call)
 static void put_done(struct tn_kube_call *call)
 {
     struct kube_io *job = (struct kube_io *)(void *)call;
-    struct kube_doc *doc = NULL;
+    const struct kube_doc *doc = keep_doc(job->store, call, tn_rows_io_name(job->io), NULL);
 
-    if (call->status == 0)
-        doc = keep_doc(job->store, call, tn_rows_io_name(job->io), NULL);
     if (doc != NULL && job->creates) /* It is there now, and nobody has it: judge it again. */
         tn_rows_io_put(job->io, TN_ROWS_CONFLICT, NULL, NULL);
     else if (doc != NULL && strcmp(doc->lease.nonce, job->nonce) != 0) /* An older answer. */
@@ -193,7 +188,7 @@ static void put_done(struct tn_kube_call *call)
     else if (doc != NULL)
         tn_rows_io_put(job->io, TN_ROWS_WRITTEN, doc->lease.version, NULL);
     else if (call->status == TENURE_E_DENIED)
-        tn_rows_io_denied(job->io, call->error);
+        tn_rows_io_failed(job->io, TENURE_E_DENIED, call->error);
     else
         tn_rows_io_put(job->io, outcome_of(call), NULL,
                        call->status != 0 ? call->error : "kubernetes: the answer is no Lease");
@@ -257,9 +252,6 @@ static void kube_put(struct tn_rows_store *base, struct tn_rows_io *io, const st
 struct kube_listing {
     struct tn_kube_list list;
     struct tn_rows_listing rows;
-    tn_store_listed *done;
-    void *arg;
-    char prefix[TN_NAME_MAX + 2];
 };
 
 static bool add_lease(void *arg, const struct tn_json_value *values, uint32_t at)
@@ -267,23 +259,15 @@ static bool add_lease(void *arg, const struct tn_json_value *values, uint32_t at
     struct kube_listing *listing = arg;
     struct tn_kube_lease lease;
 
-    if (tn_kube_lease_read(values, at, NULL, &lease) && lease.name[0] != '\0')
-        tn_rows_listing_add(&listing->rows, lease.name, &lease.row, lease.version);
-    return !listing->rows.full;
+    return !tn_kube_lease_read(values, at, NULL, &lease) || lease.name[0] == '\0' ||
+           tn_rows_listing_add(&listing->rows, lease.name, &lease.row, lease.version);
 }
 
 static void listing_done(struct tn_kube_list *list)
 {
     struct kube_listing *listing = (struct kube_listing *)(void *)list;
-    int status = listing->rows.full ? TENURE_E_NOMEM : list->call.status;
 
-    if (status == 0) {
-        tn_store_sort(listing->rows.leases, listing->rows.count);
-        listing->done(listing->arg, 0, listing->rows.leases, listing->rows.count, NULL);
-    } else {
-        free(listing->rows.leases);
-        listing->done(listing->arg, status, NULL, 0, list->call.error);
-    }
+    tn_rows_listing_end(&listing->rows, list->call.status, list->call.error);
     free(listing);
 }
 
@@ -297,10 +281,7 @@ static void kube_list(struct tn_rows_store *base, const char *prefix, tn_store_l
         done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
         return;
     }
-    listing->done = done;
-    listing->arg = arg;
-    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
-    listing->rows.prefix = listing->prefix;
+    tn_rows_listing_begin(&listing->rows, prefix, done, arg);
     listing->list.item = add_lease;
     listing->list.done = listing_done;
     listing->list.arg = listing;

@@ -118,17 +118,10 @@ void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char 
     end_io(io, version, NULL);
 }
 
-void tn_rows_io_failed(struct tn_rows_io *io, const char *why)
-{
-    TN_ASSERT(!io->put);
-    io->failed = true;
-    end_io(io, NULL, why);
-}
-
-void tn_rows_io_denied(struct tn_rows_io *io, const char *why)
+void tn_rows_io_failed(struct tn_rows_io *io, int status, const char *why)
 {
     io->failed = true;
-    io->denied = true;
+    io->denied = status == TENURE_E_DENIED;
     io->outcome = TN_ROWS_FAILED;
     end_io(io, NULL, why);
 }
@@ -273,17 +266,24 @@ void tn_rows_pass_on(struct tn_rows_store *store, tenure_ns now)
 
 /* --- Listings --------------------------------------------------------------------------------- */
 
-void tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
+void tn_rows_listing_begin(struct tn_rows_listing *listing, const char *prefix,
+                           tn_store_listed *done, void *arg)
+{
+    *listing = (struct tn_rows_listing) { .done = done, .arg = arg };
+    (void)snprintf(listing->prefix, sizeof listing->prefix, "%s", prefix);
+}
+
+bool tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
                          const struct tn_row *row, const char *version)
 {
-    if (listing->full || strncmp(name, listing->prefix, strlen(listing->prefix)) != 0)
-        return;
+    if (strncmp(name, listing->prefix, strlen(listing->prefix)) != 0)
+        return true;
     if (listing->count == listing->room) {
         size_t room = listing->room > 0 ? 2 * listing->room : 16;
         struct tn_store_lease *leases = realloc(listing->leases, room * sizeof *leases);
         if (leases == NULL) {
             listing->full = true;
-            return;
+            return false;
         }
         listing->leases = leases;
         listing->room = room;
@@ -291,6 +291,45 @@ void tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
     struct tn_store_lease *lease = &listing->leases[listing->count++];
     (void)snprintf(lease->name, sizeof lease->name, "%s", name);
     tn_rows_record(row, version, &lease->record);
+    return true;
+}
+
+/* Sorted, two lines of one name are neighbours. */
+static void merge_twins(struct tn_rows_listing *listing)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct tn_store_lease *each = &listing->leases[i];
+        struct tn_store_lease *last = kept > 0 ? &listing->leases[kept - 1] : NULL;
+        if (last == NULL || strcmp(last->name, each->name) != 0) {
+            listing->leases[kept++] = *each;
+            continue;
+        }
+        uint64_t token = last->record.token;
+        if (each->record.held)
+            *last = *each;
+        if (each->record.token > token)
+            token = each->record.token;
+        last->record.token = token;
+    }
+    listing->count = kept;
+}
+
+void tn_rows_listing_end(struct tn_rows_listing *listing, int status, const char *error)
+{
+    if (listing->full) {
+        status = TENURE_E_NOMEM;
+        error = "out of memory";
+    }
+    if (status != 0) {
+        free(listing->leases);
+        listing->done(listing->arg, status, NULL, 0, error);
+        return;
+    }
+    tn_store_sort(listing->leases, listing->count);
+    merge_twins(listing);
+    listing->done(listing->arg, 0, listing->leases, listing->count, NULL);
 }
 
 static void end_list(void *arg, int status, struct tn_store_lease *leases, size_t count,

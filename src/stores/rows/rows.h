@@ -50,7 +50,7 @@ struct tn_rows_engine {
     /* Only if the row's version is @if_version; empty: only if there is no row. */
     void (*put)(struct tn_rows_store *store, struct tn_rows_io *io, const struct tn_row *row,
                 const char *if_version);
-    /* As ops.list; sorted by tn_store_sort, records by tn_rows_record. */
+    /* As ops.list; a struct tn_rows_listing does most of it. */
     void (*list)(struct tn_rows_store *store, const char *prefix, tn_store_listed *done, void *arg);
     /* End every io that is under way, then call tn_rows_shut, inside the call or later. */
     void (*shut)(struct tn_rows_store *store);
@@ -129,9 +129,9 @@ bool tn_rows_io_only_looks(const struct tn_rows_io *io);
 /* A read: @version NULL: there is no row, and @row is NULL or has nothing but the floor that the
  * next one starts above. The row and its label are copied. */
 void tn_rows_io_got(struct tn_rows_io *io, const struct tn_row *row, const char *version);
-void tn_rows_io_failed(struct tn_rows_io *io, const char *why);
-/* A read, or a write that was not carried out: the engine does not let us. */
-void tn_rows_io_denied(struct tn_rows_io *io, const char *why);
+/* A read that failed, or a write that was certainly not carried out. @status TENURE_E_DENIED: the
+ * engine does not let us; any other counts as unavailable. */
+void tn_rows_io_failed(struct tn_rows_io *io, int status, const char *why);
 /* A write: @version is the new one if it was WRITTEN, @why is for people if it was not. */
 void tn_rows_io_put(struct tn_rows_io *io, enum tn_rows_outcome outcome, const char *version,
                     const char *why);
@@ -143,15 +143,24 @@ void tn_rows_call_done(struct tn_rows_call *call, enum tn_rows_outcome outcome, 
 /* The row as a record for others. */
 void tn_rows_record(const struct tn_row *row, const char *version,
                     struct tn_store_record *ret_record);
-/* Names as they come, for list; zeroed but for the prefix that they must have. */
+/* The engine's list in the making; ends by tn_rows_listing_end. */
 struct tn_rows_listing {
-    const char *prefix;
+    tn_store_listed *done;
+    void *arg;
     struct tn_store_lease *leases;
     size_t count, room;
     bool full; /* Out of memory. */
+    char prefix[TN_NAME_MAX + 2];
 };
-void tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
+void tn_rows_listing_begin(struct tn_rows_listing *listing, const char *prefix,
+                           tn_store_listed *done, void *arg);
+/* Names come in any order, and those without the prefix are left out. One that comes twice, because
+ * its row has two parts, is held if one of them is, and has the higher token. False: no memory,
+ * which the end tells. */
+bool tn_rows_listing_add(struct tn_rows_listing *listing, const char *name,
                          const struct tn_row *row, const char *version);
+/* @status 0: what was added is the list. */
+void tn_rows_listing_end(struct tn_rows_listing *listing, int status, const char *error);
 /* @name has @version now: it is read again if anybody here wants to know. */
 void tn_rows_changed(struct tn_rows_store *store, const char *name, const char *version);
 /* The engine's change feed shows @name as it is, or was some time ago; @row NULL: it has no row,

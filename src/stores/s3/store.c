@@ -91,10 +91,7 @@ static void key_of(const struct tn_rows_io *io, char ret_key[TN_S3_KEY])
 
 static void end_read(struct s3_job *job, bool denied)
 {
-    if (denied)
-        tn_rows_io_denied(job->io, job->call.error);
-    else
-        tn_rows_io_failed(job->io, job->call.error);
+    tn_rows_io_failed(job->io, denied ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, job->call.error);
     tn_s3_call_free(&job->call);
 }
 
@@ -173,7 +170,7 @@ static void get(struct tn_rows_store *base, struct tn_rows_io *io)
     char key[TN_S3_KEY];
 
     if (job == NULL) {
-        tn_rows_io_failed(io, "out of memory");
+        tn_rows_io_failed(io, TENURE_E_NOMEM, "out of memory");
         return;
     }
     key_of(io, key);
@@ -191,7 +188,7 @@ static void end_write(struct s3_job *job, enum tn_s3_result result, const char *
                                                      [TN_S3_UNKNOWN] = TN_ROWS_UNKNOWN };
 
     if (result == TN_S3_DENIED)
-        tn_rows_io_denied(job->io, job->call.error);
+        tn_rows_io_failed(job->io, TENURE_E_DENIED, job->call.error);
     else
         tn_rows_io_put(job->io, outcomes[result], etag, job->call.error);
     tn_s3_call_free(&job->call);
@@ -399,67 +396,39 @@ static void learn(struct tn_store *base, tn_store_done *done, void *arg)
 
 /* --- Listing ---------------------------------------------------------------------------------- */
 
-struct s3_list {
-    struct tn_store_lease *leases;
-    size_t count, room;
-    tn_store_listed *done;
-    void *arg;
-};
-
 static int add_lease(void *arg, const char *key, struct tn_s3_call *call)
 {
-    struct s3_list *list = arg;
     size_t len = strlen(key) - strlen(LEASE);
-    char label[TN_LABEL_MAX], etag[TN_S3_ETAG];
+    char label[TN_LABEL_MAX], etag[TN_S3_ETAG], name[TN_NAME_MAX + 1];
     struct tn_row row;
 
     if (tn_name_check(key, len, NULL) < 0)
         return 0; /* Not one of ours. */
-    if (list->count == list->room) {
-        size_t room = list->room > 0 ? 2 * list->room : 64;
-        struct tn_store_lease *leases = realloc(list->leases, room * sizeof *leases);
-        if (leases == NULL)
-            return TENURE_E_NOMEM;
-        list->leases = leases;
-        list->room = room;
-    }
-    struct tn_store_lease *lease = &list->leases[list->count];
-    *lease = (struct tn_store_lease) { .name = "" };
-    memcpy(lease->name, key, len);
+    (void)snprintf(name, sizeof name, "%.*s", (int)len, key);
     if (!tn_s3_etag(call, etag) ||
         tn_s3_read_record(call->web.body, call->web.body_len, &row, label) < 0) {
-        (void)snprintf(call->error, sizeof call->error, "s3: the object of %.255s is no record",
-                       lease->name);
+        (void)snprintf(call->error, sizeof call->error, "s3: the object of %s is no record", name);
         return TENURE_E_DAMAGED;
     }
-    tn_rows_record(&row, etag, &lease->record);
-    list->count++;
-    return 0;
+    return tn_rows_listing_add(arg, name, &row, etag) ? 0 : TENURE_E_NOMEM;
 }
 
 static void end_list(void *arg, int status, const char *error)
 {
-    struct s3_list *list = arg;
-
-    tn_store_sort(list->leases, list->count);
-    if (status < 0)
-        free(list->leases);
-    list->done(list->arg, status, status < 0 ? NULL : list->leases, status < 0 ? 0 : list->count,
-               error);
-    free(list);
+    tn_rows_listing_end(arg, status, error);
+    free(arg);
 }
 
 static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed *done, void *arg)
 {
-    struct s3_list *list = calloc(1, sizeof *list);
-    const struct tn_s3_each each = { LEASE, add_lease, end_list, list };
+    struct tn_rows_listing *listing = malloc(sizeof *listing);
+    const struct tn_s3_each each = { LEASE, add_lease, end_list, listing };
 
-    if (list == NULL) {
+    if (listing == NULL) {
         done(arg, TENURE_E_NOMEM, NULL, 0, "out of memory");
         return;
     }
-    list->done = done;
-    list->arg = arg;
+    tn_rows_listing_begin(listing, prefix, done, arg);
     tn_s3_walk(&((struct s3_store *)(void *)base)->bucket, prefix, &each);
 }
 
