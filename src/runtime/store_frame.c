@@ -469,6 +469,7 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on)
     tables_unlock(store);
     if (name->watchers == (on ? 1 : 0)) {
         tn_store_forget_told(name);
+        name->token = 0;
         rc = store->ops->watched(store, name, on);
     } else if (on && name->told != NULL) {
         tell_again(store, name);
@@ -525,11 +526,16 @@ bool tn_store_is_told(const struct tn_store_name *name, const struct tn_store_re
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
                       const struct tn_store_record *record)
 {
-    if (store->closing || name->watchers == 0 || tn_store_is_told(name, record))
+    struct tn_store_record news = *record;
+
+    if (!news.held && news.token < name->token)
+        news.token = name->token;
+    if (store->closing || name->watchers == 0 || tn_store_is_told(name, &news))
         return;
-    remember_told(name, record);
+    remember_told(name, &news);
+    name->token = news.token;
     name->uses++; /* Whoever is told may end the watch. */
-    store->how.host->changed(store->how.arg, name->text, record);
+    store->how.host->changed(store->how.arg, name->text, &news);
     tn_store_name_drop(store, name);
 }
 

@@ -106,6 +106,7 @@ struct tn_store_name {
     unsigned retold : 1; /* It is in the store's list of those that are told again. */
     /* What was told last, as long as its label is; NULL: nothing. */
     struct tn_store_record *told;
+    uint64_t token; /* Of what was told last, also once that is forgotten. */
     struct tn_store_name *retold_next;
     const char *text; /* Behind the struct. */
 };
@@ -128,7 +129,9 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on);
 
 /* The same holder and token were told last. */
 bool tn_store_is_told(const struct tn_store_name *name, const struct tn_store_record *record);
-/* Tells the watchers, if the holder or the token differs from what they were told last. */
+/* Tells the watchers, if the holder or the token differs from what they were told last. A vacancy
+ * never has a lower token than that: a server that has not heard of the last term yet knows only
+ * the one before. */
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
                       const struct tn_store_record *record);
 /* Tell the next record, whatever was told last. */

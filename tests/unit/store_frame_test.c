@@ -142,6 +142,45 @@ TEST(frame_each_watcher_hears_the_record_once)
     end_loop();
 }
 
+static void tell(struct tn_store *store, bool held, uint64_t token)
+{
+    const struct tn_store_record record = { .held = held, .token = token };
+
+    tn_store_changed(store, tn_store_name_find(store, "job", 3), &record);
+}
+
+/* Servers of redlock: that have not heard of a term yet know only the one before. */
+TEST(frame_the_token_of_a_vacancy_never_goes_back)
+{
+    struct tn_store *store = open_store();
+
+    CHECK_EQ_I64(store->ops->watch(store, "job", true), 0);
+    run_until_changed(1);
+    tell(store, true, 5);
+    tell(store, false, 0);
+    CHECK_EQ_U64(heard.changed, 3);
+    CHECK_EQ_U64(heard.token, 5);
+    tell(store, false, 5);
+    CHECK_EQ_U64(heard.changed, 3);
+    tn_store_forget_told(tn_store_name_find(store, "job", 3));
+    tell(store, false, 4);
+    CHECK_EQ_U64(heard.changed, 4);
+    CHECK_EQ_U64(heard.token, 5);
+    /* A store that was restored shows in the next term. */
+    tell(store, true, 3);
+    CHECK_EQ_U64(heard.token, 3);
+    tell(store, false, 3);
+    CHECK_EQ_U64(heard.token, 3);
+    /* Another watch knows nothing of this one. */
+    CHECK_EQ_I64(store->ops->watch(store, "job", false), 0);
+    CHECK_EQ_I64(store->ops->watch(store, "job", true), 0);
+    tell(store, false, 1);
+    CHECK_EQ_U64(heard.token, 1);
+    CHECK_EQ_I64(store->ops->watch(store, "job", false), 0);
+    store->ops->close(store, hear_closed, NULL);
+    end_loop();
+}
+
 TEST(frame_a_watch_that_ends_at_once_hears_nothing)
 {
     struct tn_store *store = open_store();
