@@ -394,6 +394,21 @@ static void finish(struct tn_dynamo_call *call, enum tn_dynamo_outcome outcome, 
     complete(call);
 }
 
+/* Of an answer of 200: an object with a member that DynamoDB has, or with none at all. Another
+ * server's words must not count as "there is no such item", nor as a grant. */
+static bool is_answer(const struct tn_json_value *values, int count)
+{
+    static const char *const members[] = { "Item", "Items", "Attributes", "Count",
+                                           "ConsumedCapacity" };
+
+    if (count < 1 || values[0].type != TN_JSON_OBJECT)
+        return false;
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (tn_json_get(values, 0, members[i]) != NULL)
+            return true;
+    return values[0].count == 0;
+}
+
 static void answered(struct tn_web_req *req)
 {
     struct tn_dynamo_call *call = req->arg;
@@ -411,7 +426,7 @@ static void answered(struct tn_web_req *req)
     if (req->http != 200) {
         judge_error(call, values, count);
         complete(call);
-    } else if (count < 1 || values[0].type != TN_JSON_OBJECT) {
+    } else if (!is_answer(values, count)) {
         finish(call, TN_DYNAMO_UNKNOWN,
                "the answer is not the JSON of DynamoDB; is the endpoint right?");
     } else {

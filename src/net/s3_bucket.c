@@ -127,7 +127,8 @@ static void explain(struct tn_s3_call *call, const char *code)
     else if (http == 501)
         tn_text_add(&text, "the server does not know conditional writes; nobody can lead there");
     else
-        tn_text_addf(&text, "the server answers %d", http);
+        tn_text_addf(&text, "the server answers %d%s", http,
+                     code[0] != '\0' ? "" : ", as S3 does not; is the endpoint right?");
     if (code[0] != '\0') {
         tn_text_add(&text, " (");
         tn_text_escape(&text, code, strlen(code));
@@ -156,7 +157,7 @@ static enum tn_s3_result judge(struct tn_s3_call *call)
         return TN_S3_UNKNOWN;
     }
     read_code(call, code, sizeof code);
-    if (web->http == 404 && (strcmp(code, "NoSuchKey") == 0 || code[0] == '\0'))
+    if (web->http == 404 && strcmp(code, "NoSuchKey") == 0) /* Else it may be no S3 server. */
         return put ? TN_S3_CONFLICT : TN_S3_MISSING;
     if (web->http == 412)
         return TN_S3_CONFLICT;
@@ -338,6 +339,11 @@ static bool read_key(const struct tn_s3_call *call, const char *text, size_t len
         return false;
     (void)snprintf(ret_key, TN_S3_URL, "%s", key + strlen(prefix));
     return true;
+}
+
+bool tn_s3_is_page(const struct tn_s3_call *call)
+{
+    return strstr(call->web.body, "<ListBucketResult") != NULL;
 }
 
 bool tn_s3_next_key(const struct tn_s3_call *call, const char **at, char ret_key[TN_S3_URL])

@@ -95,7 +95,9 @@ void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, tn_s3
 /* One page of the keys that begin with the prefix and @prefix; @token NULL: the first. */
 void tn_s3_get_page(struct tn_s3_call *call, const char *prefix, const char *token,
                     tn_s3_heard *heard);
-/* In its heard(): the next key of the page without the bucket's prefix. @at is NULL at first, and
+/* In its heard(): whether the answer is a page at all. */
+bool tn_s3_is_page(const struct tn_s3_call *call);
+/* The next key of the page without the bucket's prefix. @at is NULL at first, and
  * moves on. False: there are no more. */
 bool tn_s3_next_key(const struct tn_s3_call *call, const char **at, char ret_key[TN_S3_URL]);
 /* And how to go on; false: it was the last page. */

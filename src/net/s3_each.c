@@ -130,6 +130,9 @@ static void hear_page(struct tn_s3_call *call, enum tn_s3_result result)
     if (result != TN_S3_OK)
         fail_walk(walk, result == TN_S3_DENIED ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE,
                   result == TN_S3_MISSING ? "s3: the bucket cannot be listed" : call->error);
+    else if (!tn_s3_is_page(call))
+        fail_walk(walk, TENURE_E_UNAVAILABLE,
+                  "s3: the answer is no list of objects; is the endpoint right?");
     while (walk->status == 0 && tn_s3_next_key(call, &at, key))
         add_key(walk, key);
     if (walk->status == 0 && tn_s3_next_page(call, token, sizeof token)) {

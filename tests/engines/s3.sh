@@ -164,8 +164,13 @@ fake_start 500:InternalError
 refuses 69 "the server answers 500 (InternalError)" "$(url "$fake_port")" 60s
 fake_start 409:OperationAborted
 refuses 69 "the server answers 409 (OperationAborted)" "$(url "$fake_port")" 60s
+fake_start 404: # Any web server.
+refuses 69 "the server answers 404, as S3 does not" "$(url "$fake_port")" 60s
 fake_start garbage
 refuses 69 "the object is no record of tenure" "$(url "$fake_port")" 60s
+t_run "$tenure" list --store "$(url "$fake_port")"
+t_check "list: 69, not $t_status: $(cat "$t_out")" [ "$t_status" -eq 69 ]
+t_check "says so: $(cat "$t_err")" grep -q "no list of objects" "$t_err"
 fake_start huge
 refuses 69 "the answer is longer than 65536 bytes" "$(url "$fake_port")" 60s
 

@@ -13,9 +13,33 @@ if ! "$tenure" --version | grep -q '^stores: .*consul'; then
     t_done
 fi
 cat >"$t_dir/consul.py" <<'END'
-import base64, http.server, json
+import base64, http.server, json, sys, time
+taken = []
 class Handler(http.server.BaseHTTPRequestHandler):
+    # The first blocking query finds nobody, the third and all later ones a stranger's session. The
+    # second one, which is to tell of it, is answered with what is not JSON.
+    def taken(self):
+        if "index=" in self.path:
+            if len(taken) == 1: # The first look is over by then, and has found nobody.
+                time.sleep(2)
+            taken.append(self.path)
+            print(self.path, file=sys.stderr, flush=True)
+        if "index=8" in self.path:
+            time.sleep(15)
+        self.send_response(200)
+        self.send_header("X-Consul-Index", "7" if len(taken) < 2 else "8")
+        self.end_headers()
+        key = {"Key": "t/taken/.lock", "LockIndex": 1, "Flags": 3304740253564472344,
+               "CreateIndex": 3, "ModifyIndex": 7 if len(taken) < 2 else 8, "Value": None}
+        if len(taken) > 1:
+            key["Session"] = "11111111-2222-3333-4444-555555555555"
+        garbage = len(taken) == 2 and "index=" in self.path
+        self.wfile.write(b"<html>" if garbage else json.dumps([key]).encode())
     def do_GET(self):
+        if "/taken/" in self.path:
+            return self.taken()
+        if "/nowhere/" in self.path:
+            return self.send_error(404)
         never = "/never/" in self.path
         value = b'{"tenure":1,"held":false,"token":5}'
         self.send_response(404 if never else 200)
@@ -30,7 +54,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 END
-python3 "$t_dir/consul.py" >"$t_dir/port" &
+python3 "$t_dir/consul.py" >"$t_dir/port" 2>"$t_dir/queries" &
 in_finish "kill $!"
 until_line "$t_dir/port" '^[0-9]' || t_fail "no server"
 store=consul://127.0.0.1:$(cat "$t_dir/port")/t
@@ -42,4 +66,21 @@ t_check "in words: $(cat "$t_out" "$t_err")" \
 t_run "$tenure" status --store "$store" never
 t_check "not where nobody led: $(cat "$t_out" "$t_err")" \
     grep -q '^never: free, never held$' "$t_out"
+
+t_case "404 of what is not Consul does not mean that nobody leads"
+t_run "$tenure" status --store "${store%/t}/nowhere" x
+t_check "69, not $t_status: $(cat "$t_out")" [ "$t_status" -eq 69 ]
+t_check "one line: $(cat "$t_err")" [ "$(wc -l <"$t_err")" -eq 1 ]
+t_run "$tenure" list --store "${store%/t}/nowhere"
+t_check "list: 69, not $t_status: $(cat "$t_out")" [ "$t_status" -eq 69 ]
+
+t_case "a blocking query whose answer cannot be read is asked again from the start"
+"$tenure" watch --store "$store" taken >"$t_dir/taken" 2>&1 &
+in_finish "kill $!"
+asked_again() { [ "$(grep -c index= "$t_dir/queries")" -ge 3 ]; }
+t_check "asked again: $(cat "$t_dir/queries")" until_true 20 asked_again
+t_check "from the start: $(cat "$t_dir/queries")" \
+    [ "$(grep index= "$t_dir/queries" | sed -n '3s/.*index=\([0-9]*\).*/\1/p')" = 0 ]
+t_check "the change is seen: $(cat "$t_dir/taken")" \
+    until_line "$t_dir/taken" 'consul session 11111111' 10
 t_done

@@ -59,6 +59,7 @@ t_check "by its name: $(cat "$t_out" "$t_err")" \
 
 t_case "what is not DynamoDB is told in one line"
 answers 69 garbage "the answer is not the JSON of DynamoDB; is the endpoint right?"
+answers 69 cat "the answer is not the JSON of DynamoDB; is the endpoint right?"
 answers 69 gateway "status 502, and no error of DynamoDB with it"
 answers 69 huge "65536"
 

@@ -173,6 +173,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                                             "message": message}))
         elif table == "garbage":
             self.answer(200, "<html>Welcome to the hotel</html>")
+        elif table == "cat":
+            self.answer(200, '{"kind":"Cat"}')
         elif table == "gateway":
             self.answer(502, "<html>Bad gateway</html>")
         elif table == "huge":

@@ -89,6 +89,12 @@ static bool is_missing(const struct tn_rest_job *rest)
     return rest->result == TN_REST_REFUSED && rest->web.http == 404;
 }
 
+/* The same of keys: any web server says 404. */
+static bool has_no_key(const struct tn_rest_job *rest)
+{
+    return is_missing(rest) && tn_web_header(&rest->web, "X-Consul-Index") != NULL;
+}
+
 /* A transaction that the token does not allow is refused with 409 and this text. */
 static bool is_denied(const struct tn_rest_job *rest)
 {
@@ -122,7 +128,7 @@ static void hear_row(struct tn_rest_job *rest)
     free(values);
     if (rc == 0)
         tn_rows_io_got(io, &entry.row, entry.version);
-    else if (is_missing(rest))
+    else if (has_no_key(rest))
         tn_rows_io_got(io, NULL, NULL);
     else
         tn_rows_io_failed(io, status_of(rest),
@@ -352,7 +358,7 @@ static void list_entry(void *arg, const char *name, const struct tn_consul_entry
 static void hear_list(struct tn_rest_job *rest)
 {
     struct tn_rows_listing *listing = &job_of(rest)->listing;
-    bool good = rest->result == TN_REST_OK ? for_each(rest, list_entry, listing) : is_missing(rest);
+    bool good = rest->result == TN_REST_OK ? for_each(rest, list_entry, listing) : has_no_key(rest);
 
     tn_rows_listing_end(listing, good ? 0 : status_of(rest), rest->error);
 }
@@ -390,34 +396,45 @@ static void see_entry(void *arg, const char *name, const struct tn_consul_entry 
     tn_rows_saw(arg, name, &entry->row, entry->version);
 }
 
-/* An index that goes back means that an older state was restored: everything is shown again. */
+/* An index that goes back means that an older state was restored: everything is shown again. False:
+ * it is no answer of Consul, and what has changed is not known. */
+static bool see_feed(struct consul_store *store, struct tn_rest_job *rest, uint64_t before)
+{
+    bool none = has_no_key(rest);
+    const char *header =
+        rest->result == TN_REST_OK || none ? tn_web_header(&rest->web, "X-Consul-Index") : NULL;
+    uint64_t index = 0;
+
+    if (header == NULL || tn_u64_parse(header, &index) < 0)
+        return false;
+    if (index < before)
+        return true;
+    if (index == before)
+        tn_rows_feed_alive(&store->base);
+    else if (none || for_each(rest, see_entry, &store->base))
+        tn_rows_saw_all(&store->base);
+    else
+        return false;
+    store->feed_index = index > 0 ? index : 1;
+    return true;
+}
+
 static void hear_feed(struct tn_rest_job *rest)
 {
     struct consul_store *store = job_of(rest)->store;
-    bool none = is_missing(rest);
-    const char *header =
-        rest->result == TN_REST_OK || none ? tn_web_header(&rest->web, "X-Consul-Index") : NULL;
     uint64_t before = store->feed_index;
-    uint64_t index = 0;
 
     store->feed = NULL;
     store->feed_index = 0;
     if (store->base.base.closing)
         return;
-    if (!store->feed_stale && (header == NULL || tn_u64_parse(header, &index) < 0)) {
-        tenure_ns pause = tn_plan_jittered(&store->base.prng, FEED_BACKOFF, TN_PPM / 2);
-        tn_rows_feed_lost(&store->base);
-        (void)uv_timer_start(&store->timer, wake_feed, (uint64_t)(pause / TN_MS(1)), 0);
+    if (store->feed_stale || see_feed(store, rest, before)) {
+        start_feed(store);
         return;
     }
-    if (!store->feed_stale && index >= before) {
-        if (index != before && (none || for_each(rest, see_entry, &store->base)))
-            tn_rows_saw_all(&store->base);
-        if (index == before)
-            tn_rows_feed_alive(&store->base);
-        store->feed_index = index > 0 ? index : 1;
-    }
-    start_feed(store);
+    tenure_ns pause = tn_plan_jittered(&store->base.prng, FEED_BACKOFF, TN_PPM / 2);
+    tn_rows_feed_lost(&store->base);
+    (void)uv_timer_start(&store->timer, wake_feed, (uint64_t)(pause / TN_MS(1)), 0);
 }
 
 /* One query shows all names: the key itself if only one is watched, else all under the prefix. */
