@@ -13,6 +13,12 @@
 
 enum { SLOTS = 4 * SIM_NAMES_MAX };
 
+struct line_first {
+    bool held, changed;
+    uint32_t node, incarnation;
+    uint64_t token, order, life, gen;
+};
+
 /* A claim of the recipe, and the requests of the candidate that wait for it. */
 struct line_slot {
     struct tn_line_claim claim;
@@ -20,8 +26,9 @@ struct line_slot {
     bool used, acquires, releases;
     uint32_t name;
     uint64_t gen;
-    uint64_t epoch;       /* Of the store, when it last answered. */
-    tenure_ns give_up_at; /* Of the step under way. */
+    uint64_t epoch;          /* Of the store, when it last answered; */
+    struct line_first first; /* and whose key it has shown as the first. */
+    tenure_ns give_up_at;    /* Of the step under way. */
     tenure_ns retry_at;
     uint64_t used_at;
 };
@@ -72,6 +79,19 @@ static void deliver(const struct sim_line_client *client, struct sim_event *even
     sim_at(client->host.world, client->host.world->now, event);
 }
 
+/* The answer "not your turn" names the holder, as the engines' does. */
+static void show_first(const struct line_first *first, struct sim_event *reply)
+{
+    reply->held = first->held;
+    reply->stale = first->changed;
+    reply->token = first->token;
+    reply->holder = first->node;
+    reply->holder_life = first->life;
+    reply->holder_gen = first->gen;
+    reply->holder_incarnation = first->incarnation;
+    reply->line.order = first->order;
+}
+
 static void reply_to(const struct sim_line_client *client, const struct line_slot *slot,
                      const struct tn_request *request, enum tn_answer answer, bool failed)
 {
@@ -93,6 +113,8 @@ static void reply_to(const struct sim_line_client *client, const struct line_slo
         reply.holder_life = request->life;
         reply.holder_gen = request->gen;
         reply.holder_incarnation = client->host.node->incarnation;
+    } else if (request->kind == TN_OP_ACQUIRE && !failed) {
+        show_first(&slot->first, &reply);
     }
     deliver(client, &reply);
 }
@@ -302,8 +324,13 @@ void sim_line_answer(struct sim_world *world, struct sim_node *node, const struc
     }
     if (event->seen > client->seen)
         client->seen = event->seen;
-    if (slot->claim.request == event->id)
+    if (slot->claim.request == event->id) {
         slot->epoch = event->epoch;
+        slot->first = (struct line_first) { event->held,        event->stale,
+                                            event->holder,      event->holder_incarnation,
+                                            event->token,       event->line.order,
+                                            event->holder_life, event->holder_gen };
+    }
     switch ((enum tn_line_step)event->op) {
     case TN_LINE_CREATE:
     case TN_LINE_LOOK:
@@ -366,8 +393,8 @@ bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct 
     if (slot == NULL)
         return false;
     if (slot->claim.place == TN_LINE_HELD || slot->claim.place == TN_LINE_REVOKED ||
-        slot->claim.place == TN_LINE_LEFT)
-        return true;
+        slot->claim.place == TN_LINE_LEFT || slot->claim.place == TN_LINE_OVER)
+        return true; /* Of a term that is over a backup has brought back the key. */
     slot->epoch = event->epoch;
     if (slot->retry_at == TN_NEVER &&
         tn_line_adopt(&slot->claim, node->clock.last, &key, event->stale))

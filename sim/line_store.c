@@ -413,7 +413,7 @@ void sim_line_serve(struct sim_world *world, const struct sim_event *event)
     if (reply.seen == 0)
         reply.seen = line_of(world, event->name)->revision;
     reply.line.view.revision = world->store.revision;
-    reply.epoch = world->store.epoch[event->name];
+    fill_first(world, event->name, &reply);
     sim_send(world, &reply);
     if (event->op == TN_LINE_LOOK || event->op == TN_LINE_CREATE)
         kill_behind(world, event, &reply.line.view);

@@ -378,11 +378,15 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
         request.seat = &node->seats[event->name].seat;
     if (world->config.style == SIM_LINE && event->op == TN_OP_READ)
         response.failed = response.failed || !sim_line_take(world, node, event);
+    bool hidden = world->config.style == SIM_LINE && event->op == TN_OP_ACQUIRE &&
+                  event->answer != TN_ANSWER_GRANTED && !event->failed &&
+                  !sim_line_take(world, node, event);
+    response.record.held = response.record.held && !hidden;
     if (world->config.style == SIM_LINE && of_session) {
         response.held = sim_line_held(world, node);
         sim_line_renewed(world, node, event);
     }
-    if (!response.failed)
+    if (!response.failed && !hidden)
         note_reply(world, node, event);
     /* Revocations first: what they end must not be extended (P1). */
     for (uint32_t i = 0; i < event->revoked_count; i++)

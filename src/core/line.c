@@ -323,7 +323,9 @@ static void judge_release(struct tn_line_claim *claim, const struct tn_line_view
 
 static void proceed_release(struct tn_line_claim *claim)
 {
-    if (claim->proof == TN_LINE_OURS)
+    if (claim->proof == TN_LINE_OURS && !is_asked(claim))
+        finish(claim, TN_ANSWER_STALE);
+    else if (claim->proof == TN_LINE_OURS)
         remove_key(claim);
     else if (claim->proof != TN_LINE_NO_KEY || claim->place == TN_LINE_OVER ||
              claim->line->engine.shared)
@@ -386,6 +388,11 @@ void tn_line_release(struct tn_line_claim *claim, tenure_ns now, uint64_t token)
         claim->line->host->done(claim->line->arg, claim, TN_LINE_RELEASE, &done);
         return;
     }
+    /* The store has shown this token as ours, and we know of no key: a backup that was restored
+     * may have brought it back, and nobody else may remove it. */
+    if (token != 0 && (claim->place == TN_LINE_OUT || claim->place == TN_LINE_LEFT) &&
+        claim->proof == TN_LINE_NO_KEY && !claim->line->engine.shared)
+        claim->proof = TN_LINE_UNSURE;
     claim->asked = token;
     claim->goal = TN_LINE_RELEASE;
     set_free_at(claim, TN_NEVER);

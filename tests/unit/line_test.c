@@ -298,6 +298,41 @@ TEST(a_key_that_comes_back_with_a_backup_is_removed_again)
     CHECK_EQ_I64(claim.place, TN_LINE_OVER);
 }
 
+/* Found by the simulator: seed 26717 of its day. */
+TEST(a_key_of_a_claim_that_had_left_comes_back_with_a_backup_and_is_removed_again)
+{
+    begin(false);
+    tn_line_acquire(&claim, 0, true);
+    check_asked(TN_LINE_CREATE);
+    saw(TN_LINE_MINE, 9, 5, 7);
+    tn_line_release(&claim, 0, 0);
+    check_asked(TN_LINE_REMOVE);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+    tn_line_release(&claim, 0, 30);
+    check_asked(TN_LINE_LOOK);
+    CHECK(engine.fresh);
+    saw(TN_LINE_NAMED_MINE, 9, 9, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(true, 30);
+    check_asked(TN_LINE_REMOVE);
+    CHECK_EQ_U64(engine.order, 9);
+    tn_line_removed(&claim, 0, engine.request);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_RELEASED);
+}
+
+TEST(a_key_that_bears_our_name_and_not_the_token_asked_for_stays)
+{
+    begin(false);
+    tn_line_release(&claim, 0, 30);
+    check_asked(TN_LINE_LOOK);
+    saw(TN_LINE_NAMED_MINE, 9, 9, 0);
+    check_asked(TN_LINE_PROVE);
+    proved(true, 31);
+    check_told(TN_LINE_RELEASE, TN_ANSWER_STALE);
+    check_asked(TN_LINE_NOTHING);
+}
+
 TEST(a_release_settles_a_create_without_an_answer)
 {
     begin(false);
