@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/list.h"
 #include "core/slots.h"
 #include "lib/agent.h"
 #include "lib/command.h"
@@ -68,6 +69,34 @@ struct tn_lib_rank {
     bool heard;       /* Something that its claim does not know yet. */
 };
 
+/* What the application knows of the term that an election has, or had last.
+ *
+ *      NONE --the grant--> UNTOLD --WON told--> KNOWN --the end--> NONE, and LOST is told
+ *                            +--ends unread--> TAKEN_BACK
+ *
+ * Without a callback a term is KNOWN from its beginning. One of which a thread has read the token
+ * is not taken back. */
+enum tn_term_state {
+    TN_TERM_NONE,
+    TN_TERM_UNTOLD,
+    TN_TERM_KNOWN,      /* Somebody may be at work in it. */
+    TN_TERM_TAKEN_BACK, /* Never told, even if a thread reads the token later: nothing to stop. */
+    TN_TERM_STATE_COUNT,
+};
+
+/* The thread that asks for terms by tenure_wait, with TENURE_DRAINED_ON_RETURN, no callback. */
+enum tn_asker_state {
+    TN_ASKER_WORKS, /* Or may, in a term. */
+    TN_ASKER_OWES,  /* STOP or LOST has come: its next tenure_wait says that the work is over. */
+    TN_ASKER_WAITS, /* In tenure_wait: no work is under way. */
+};
+
+enum tn_election_life {
+    TN_ELECTION_STANDS,
+    TN_ELECTION_LEFT,     /* By tenure_leave: the application hears nothing more. */
+    TN_ELECTION_DISPOSED, /* By the driver, too: freed when its callback and its fences are done. */
+};
+
 struct tenure_election {
     struct tn_driver_seat seat; /* First: the driver hands it back. */
     struct tn_lib_slot *slot;   /* NULL: it is none of a semaphore. */
@@ -76,29 +105,27 @@ struct tenure_election {
     _Atomic uint64_t token;
     tenure_callback *callback;
     void *arg;
-    struct tenure_election *news_next;
-    /* What the application has to hear of yet: at most one of each, so nothing can pile up. */
+    struct tn_list_node news_node; /* Of tenure->news, while there is any. */
     uint64_t won_token, lost_token, refused_token, leader_token;
     uint64_t refused_seen; /* The higher token, when the store went back. */
     tenure_ns lost_proven;
-    pid_t asker;  /* The thread that calls tenure_wait, without a callback; 0: none has. */
-    uint8_t mood; /* TENURE_JEOPARDY, TENURE_SAFE or 0. */
+    pid_t asker; /* The thread that calls tenure_wait, without a callback; 0: none has. */
+    enum tn_asker_state asker_state : 8;
+    enum tn_election_life life : 8;
+    enum tn_term_state term : 8;
+    /* What the application has to hear of yet: a bit for each enum tenure_event_kind, and what the
+     * events say. At most one of each, so nothing can pile up. */
+    uint16_t news;
     uint8_t lost_reason, refused_reason;
     uint8_t stop_note; /* enum tn_note_kind; NONE: the application resigned. */
-    bool won, stop, lost, refused, leader, leader_held, renewed, health;
-    bool leader_mine;   /* The record that was told last is of our own grant. */
-    bool heard;         /* WON of the present term was told. */
-    bool anxious;       /* JEOPARDY was told in it, and SAFE not yet. */
-    bool unheard;       /* The term ended before its WON was told: nothing was started. */
-    bool taken_back;    /* It counts as never told, even if a thread reads the token later. */
-    bool regressed;     /* That the store went back was told, and there was no term since. */
-    bool between_terms; /* The asker is in tenure_wait, so no work is under way. */
-    bool owes_drained;  /* It is not, and STOP or LOST has come. */
-    bool has_news, left, dispose_later;
+    bool leader_mine;  /* The record that was told last is of our own grant. */
+    bool anxious;      /* JEOPARDY was told, and SAFE not yet. */
+    bool unheard;      /* A term was taken back: the core is to be told that its work is over. */
+    bool regressed;    /* That the store went back was told, and there was no term since. */
+    bool raising;      /* A thread is at its fences. */
     /* Set once. @level: of an election that shows who waits; 0: it is none of these. */
     bool observes : 1, drained_on_return : 1, tell_renewed : 1, tell_health : 1;
     uint8_t level : 4;
-    bool raising;     /* A thread is at its fences. */
     atomic_bool seen; /* Somebody has read the token, and may be at work. */
     uint16_t waiters; /* Threads in tenure_wait. */
     char **fences;    /* NULL: none; otherwise one block, and NULL behind the last. */
@@ -117,7 +144,7 @@ struct tenure {
     struct tn_lib_config *configs;
     struct tn_lib_slots *slots;
     struct tn_lib_rank *ranks;
-    struct tenure_election *news, **news_end;
+    struct tn_list news;             /* Elections that have some. */
     struct tenure_election *calling; /* Whose callback runs. */
     pthread_t dispatcher;
     tenure_ns published; /* What is in shared->deadline, unless a reader has latched it. */
@@ -139,11 +166,12 @@ struct tenure {
     char regress[TENURE_ERROR_TEXT];     /* What to do about a store that went back. */
 };
 
-/* election.c: the driver's host. */
+/* news.c: the driver's host. */
 extern const struct tn_driver_host tn_lib_host;
 
-/* The next thing to tell @election's callback; false: nothing. Lock held. */
-bool tn_election_next(struct tenure_election *election, struct tenure_event *ret_event);
+/* Call back with what there is, some of it if there is much. How often, or TENURE_E_CLOSED in a
+ * child that a callback has forked, without the lock. Lock held, but not during callbacks. */
+int tn_lib_hand_out(struct tenure *tenure);
 
 /* The deadline has moved, or the store's health changed: for those who want to hear of it. Lock
  * held. */
@@ -198,6 +226,8 @@ void tn_lib_rank_leave(struct tn_lib_rank *rank);
 /* One of the elections is freed. */
 void tn_lib_rank_free(struct tenure_election *election);
 
+/* The driver needs the seat no longer. */
+void tn_election_dispose(void *arg, struct tn_driver_seat *seat);
 /* Free it, out of any list. */
 void tn_election_free(struct tenure_election *election);
 

@@ -29,9 +29,9 @@ static void finish(struct tenure *tenure, const struct job *job, int status, uin
         tn_text_init(&text, tenure->fence_error, sizeof tenure->fence_error);
         tn_text_add(&text, error[0] != '\0' ? error : tenure_strerror(status));
     }
-    if (election->dispose_later && tenure->calling != election)
+    if (election->life == TN_ELECTION_DISPOSED && tenure->calling != election)
         tn_election_free(election);
-    else if (!election->left && !tenure->closing)
+    else if (election->life == TN_ELECTION_STANDS && !tenure->closing)
         tn_driver_raised(&tenure->driver, &job->request, status, highest);
     (void)pthread_cond_broadcast(&tenure->returned);
     tn_driver_unlock(&tenure->driver);

@@ -42,7 +42,7 @@ void tn_lib_rank_leave(struct tn_lib_rank *rank)
 
     unlink_rank(tenure, rank);
     for (uint32_t i = 0; i < rank->count; i++) {
-        rank->list[i]->left = true;
+        rank->list[i]->life = TN_ELECTION_LEFT;
         tn_driver_leave(&tenure->driver, &rank->list[i]->seat);
     }
 }

@@ -50,7 +50,7 @@ void tn_lib_slots_leave(struct tn_lib_slots *slots)
     slots->left = true;
     for (uint32_t i = slots->core.count; i > 0; i--) {
         struct tenure_election *election = slots->list[i - 1].election;
-        election->left = true;
+        election->life = TN_ELECTION_LEFT;
         tn_driver_leave(&tenure->driver, &election->seat);
     }
 }

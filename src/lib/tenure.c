@@ -24,9 +24,6 @@
 #include "runtime/timer.h"
 #include "stores/registry.h"
 
-/* Callbacks in one tenure_dispatch, so that a loop of the application's gets its turn. */
-#define DISPATCH_MOST 1000
-
 bool tn_lib_alive(const struct tenure *tenure)
 {
     return atomic_load_explicit(&tenure->shared->alive, memory_order_acquire) != 0;
@@ -85,7 +82,7 @@ void tn_lib_settle(void *arg)
         tenure->illness = tenure->driver.error;
         tell_each(tenure, tn_election_health);
     }
-    if (tenure->news == NULL || tenure->rung)
+    if (tn_list_first(&tenure->news) == NULL || tenure->rung)
         return;
     tenure->rung = true;
     ssize_t written = write(tenure->bell, &one, sizeof one);
@@ -93,83 +90,6 @@ void tn_lib_settle(void *arg)
 }
 
 /* --- Callbacks -------------------------------------------------------------------------------- */
-
-static struct tenure_election *take_news(struct tenure *tenure)
-{
-    struct tenure_election *election = tenure->news;
-
-    if (election == NULL)
-        return NULL;
-    tenure->news = election->news_next;
-    if (tenure->news == NULL)
-        tenure->news_end = &tenure->news;
-    election->has_news = false;
-    return election;
-}
-
-/* Lock held, but not while the callback runs. False: the election is gone, or this is a child that
- * the callback forked, where the lock may be anybody's. */
-static bool call(struct tenure *tenure, struct tenure_election *election,
-                 struct tenure_event *event)
-{
-    char leader[TENURE_ID_MAX + 1] = "", detail[TENURE_ERROR_TEXT];
-
-    if (election->callback != NULL) {
-        /* Copies, because without the lock the originals may change. */
-        const struct tenure_election *other =
-            election->slot != NULL ? election->slot->all->leader_of : NULL;
-        const struct tn_driver_seat *of = other != NULL ? &other->seat : &election->seat;
-        if (event->kind == TENURE_LEADER && of->leader_len > 0)
-            memcpy(leader, of->leader, of->leader_len);
-        (void)snprintf(detail, sizeof detail, "%s", event->detail);
-        event->leader = leader;
-        event->detail = detail;
-        tenure->calling = election;
-        tn_driver_unlock(&tenure->driver);
-        election->callback(election, event, election->arg);
-        if (!tn_lib_alive(tenure))
-            return false;
-        tn_driver_lock(&tenure->driver);
-        tenure->calling = NULL;
-        (void)pthread_cond_broadcast(&tenure->returned);
-    }
-    if (election->left) {
-        if (election->dispose_later && !election->raising)
-            tn_election_free(election);
-        return false;
-    }
-    if (election->drained_on_return && !tenure->closing && event->token == election->won_token &&
-        (event->kind == TENURE_STOP || event->kind == TENURE_LOST)) {
-        if (election->callback != NULL || election->between_terms)
-            tn_election_wish(election, TN_CLAIM_EV_DRAINED);
-        else /* Work may be under way: until the application calls tenure_wait. */
-            election->owes_drained = true;
-    }
-    return true;
-}
-
-/* TENURE_E_CLOSED: in a forked child, without the lock. */
-static int hand_out(struct tenure *tenure)
-{
-    struct tenure_election *election;
-    struct tenure_event event;
-    int count = 0;
-
-    while (count < DISPATCH_MOST && !tenure->closing && (election = take_news(tenure)) != NULL) {
-        bool here = true;
-        if (election->unheard) {
-            tn_election_wish(election, TN_CLAIM_EV_DRAINED);
-            election->unheard = false; /* Also if the wish was what ended the term. */
-        }
-        while (here && !tenure->closing && tn_election_next(election, &event)) {
-            here = call(tenure, election, &event);
-            count++;
-            if (!here && !tn_lib_alive(tenure))
-                return TENURE_E_CLOSED;
-        }
-    }
-    return count;
-}
 
 /* TENURE_E_CLOSED: a callback has closed the handle, and the caller has to finish it; or it has
  * forked, and this is the child. Otherwise another thread may have closed it by now. */
@@ -188,7 +108,7 @@ static int dispatch(struct tenure *tenure)
         got = read(tenure->timer, &times, sizeof times);
         (void)got;
         tn_driver_tick(&tenure->driver);
-        count = hand_out(tenure);
+        count = tn_lib_hand_out(tenure);
         if (count == TENURE_E_CLOSED)
             return count;
         tenure->dispatching = false;
@@ -515,7 +435,7 @@ static struct tenure *tenure_new(unsigned flags)
     if (tenure == NULL)
         return NULL;
     tenure->bell = tenure->timer = tenure->watch = -1;
-    tenure->news_end = &tenure->news;
+    tn_list_init(&tenure->news);
     tenure->own_loop = (flags & TENURE_OWN_LOOP) != 0;
     tenure->shares = (flags & TN_LIB_SHARED) != 0;
     tenure->unbound = (flags & TN_LIB_UNBOUND) != 0;
