@@ -73,6 +73,9 @@ int tn_endpoint_parse(struct tn_endpoint *ret_endpoint, const char *text, size_t
         given = host_end + 1;
     }
     size_t host_len = (size_t)(host_end - text);
+    *reterr = "a host with a %";
+    if (!bracket && memchr(text, '%', host_len) != NULL)
+        return TENURE_E_INVALID;
     *reterr = "an endpoint without a host";
     if (host_len == 0 || host_len >= sizeof ret_endpoint->host)
         return TENURE_E_INVALID;

@@ -2,7 +2,7 @@
  *
  *   SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...][/PATH][?OPTION=VALUE[&...]]
  *
- * Every part may be %-encoded. No error line repeats a password. Threads: any. */
+ * Every part but the hosts may be %-encoded. No error line repeats a password. Threads: any. */
 #ifndef TN_BASE_NET_URL_H
 #define TN_BASE_NET_URL_H
 

@@ -70,9 +70,9 @@ static int eval(struct tn_redis *redis, const char *call, const char *resource, 
     char key[KEY_MAX];
 
     (void)snprintf(key, sizeof key, "%s%s}", prefix, resource);
-    struct tn_resp_word words[] = { tn_redis_word("EVAL"), tn_redis_word(script()),
-                                    tn_redis_word("1"),    tn_redis_word(key),
-                                    tn_redis_word(call),   tn_redis_word(token) };
+    struct tn_resp_word words[] = { tn_resp_word_of("EVAL"), tn_resp_word_of(script()),
+                                    tn_resp_word_of("1"),    tn_resp_word_of(key),
+                                    tn_resp_word_of(call),   tn_resp_word_of(token) };
     return tn_redis_ask(redis, words, token[0] != '\0' ? 6 : 5, ret_answer, reterr);
 }
 
@@ -149,9 +149,9 @@ static int add_name(struct names *names, const struct tn_resp_value *key)
 static int scan(struct tn_redis *redis, char cursor[TN_TOKEN_TEXT], struct names *names,
                 struct tn_text *reterr)
 {
-    struct tn_resp_word words[] = { tn_redis_word("SCAN"),  tn_redis_word(cursor),
-                                    tn_redis_word("MATCH"), tn_redis_word("tenure:fence:{*}"),
-                                    tn_redis_word("COUNT"), tn_redis_word("1000") };
+    struct tn_resp_word words[] = { tn_resp_word_of("SCAN"),  tn_resp_word_of(cursor),
+                                    tn_resp_word_of("MATCH"), tn_resp_word_of("tenure:fence:{*}"),
+                                    tn_resp_word_of("COUNT"), tn_resp_word_of("1000") };
     struct tn_redis_answer answer;
     struct tn_resp_value value;
     struct tn_resp_value keys;
@@ -224,10 +224,10 @@ static int refuse_table(const char *table, struct tn_text *reterr)
 
 static int install(void *self, const char *table, const char *resource, struct tn_text *reterr)
 {
-    struct tn_resp_word load[] = { tn_redis_word("FUNCTION"), tn_redis_word("LOAD"),
-                                   tn_redis_word("REPLACE"), tn_redis_word(tn_redis_fence) };
-    struct tn_resp_word keep[] = { tn_redis_word("SCRIPT"), tn_redis_word("LOAD"),
-                                   tn_redis_word(script()) };
+    struct tn_resp_word load[] = { tn_resp_word_of("FUNCTION"), tn_resp_word_of("LOAD"),
+                                   tn_resp_word_of("REPLACE"), tn_resp_word_of(tn_redis_fence) };
+    struct tn_resp_word keep[] = { tn_resp_word_of("SCRIPT"), tn_resp_word_of("LOAD"),
+                                   tn_resp_word_of(script()) };
     struct tn_redis_answer answer;
 
     (void)resource;
@@ -245,8 +245,8 @@ static int install(void *self, const char *table, const char *resource, struct t
 static int remove_library(void *self, const char *table, struct tn_text *reterr)
 {
     static const char not_there[] = "ERR Library not found";
-    struct tn_resp_word words[] = { tn_redis_word("FUNCTION"), tn_redis_word("DELETE"),
-                                    tn_redis_word("tenure_fence") };
+    struct tn_resp_word words[] = { tn_resp_word_of("FUNCTION"), tn_resp_word_of("DELETE"),
+                                    tn_resp_word_of("tenure_fence") };
     struct tn_redis_answer answer;
 
     int rc = refuse_table(table, reterr);

@@ -7,8 +7,8 @@
  *     tenureds://...?ca=FILE&cert=FILE&key=FILE&name=NAME
  *     unix:PATH
  *
- * A fence asks a handful of questions and must not wait longer than it was told; a client library
- * would be more than all of this.
+ * A fence asks a handful of questions and must not wait longer than it was told. The connection is
+ * that of the stores, runtime/resp_link.h; here it gets a loop of its own and waits.
  * Threads: one at a time per client. Errors as in target.h. */
 #ifndef TN_RECEIVERS_REDIS_CLIENT_H
 #define TN_RECEIVERS_REDIS_CLIENT_H
@@ -16,9 +16,9 @@
 #include <stddef.h>
 
 #include "base/text.h"
+#include "runtime/resp_link.h"
 #include "tenure/error.h"
 #include "tenure/time.h"
-#include "wire/resp.h"
 
 struct tn_redis;
 
@@ -50,8 +50,5 @@ TENURE_MUST_USE int tn_redis_ask(struct tn_redis *redis, const struct tn_resp_wo
 /* What the server's error is in our words; adds it to @reterr. */
 int tn_redis_error(const struct tn_redis *redis, const struct tn_resp_value *error,
                    struct tn_text *reterr);
-
-/* A word from a string. */
-struct tn_resp_word tn_redis_word(const char *text);
 
 #endif

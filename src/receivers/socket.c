@@ -11,19 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/net_url.h"
 #include "base/number.h"
 #include "base/time.h"
 #include "runtime/clock.h"
-#include "runtime/socket_trust.h"
 #include "runtime/tls.h"
 
 /* --- Addresses ------------------------------------------------------------------------------ */
 
-bool tn_digits_check(const char *text, size_t len, uint64_t most, char ret_text[8])
+/* A number of at most @most from @len digits. */
+static bool read_digits(const char *text, size_t len, uint64_t most, char ret_text[8])
 {
     uint64_t value;
 
@@ -36,7 +35,7 @@ bool tn_digits_check(const char *text, size_t len, uint64_t most, char ret_text[
 
 bool tn_place_parse(const char *text, size_t len, const char *port, struct tn_place *ret_place)
 {
-    struct tn_place place = { .is_unix = false };
+    struct tn_place place = { .host = "" };
     const char *end = text + len;
     const char *close = len > 0 && text[0] == '[' ? memchr(text, ']', len) : NULL;
     const char *after = close != NULL ? close + 1 : memchr(text, ':', len);
@@ -49,8 +48,8 @@ bool tn_place_parse(const char *text, size_t len, const char *port, struct tn_pl
             : tn_url_decode(place.host, sizeof place.host, text, (size_t)(after - text));
     (void)snprintf(place.port, sizeof place.port, "%s", port);
     if (good && after < end)
-        good = *after == ':' &&
-               tn_digits_check(after + 1, (size_t)(end - after - 1), 65535, place.port);
+        good =
+            *after == ':' && read_digits(after + 1, (size_t)(end - after - 1), 65535, place.port);
     if (!good || place.host[0] == '\0')
         return false;
     *ret_place = place;
@@ -100,18 +99,6 @@ static int connect_to(const struct sockaddr *address, socklen_t len, tenure_ns e
     return -1;
 }
 
-static int connect_unix(const struct tn_place *place, tenure_ns end)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-    if (strlen(place->host) >= sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(address.sun_path, place->host, strlen(place->host) + 1);
-    return connect_to((const struct sockaddr *)&address, sizeof address, end);
-}
-
 static int tell(int code, const char *who, const char *host, const char *why,
                 struct tn_text *reterr)
 {
@@ -119,21 +106,6 @@ static int tell(int code, const char *who, const char *host, const char *why,
     tn_text_escape(reterr, host, strlen(host));
     tn_text_addf(reterr, ": %s", why);
     return code;
-}
-
-/* A fence at a forged socket would be raised in vain. */
-static bool is_trusted(int fd, const struct tn_place *place, const char *who,
-                       struct tn_text *reterr)
-{
-    char why[300];
-    struct tn_text text;
-
-    tn_text_init(&text, why, sizeof why);
-    if (tn_socket_trust(fd, place->host, place->service ? TN_TRUST_SERVICE : TN_TRUST_OWN, &text) ==
-        0)
-        return true;
-    (void)tell(0, who, place->host, why, reterr);
-    return false;
 }
 
 static int connect_place(const struct tn_place *place, tenure_ns end, const char *who, int *ret_fd,
@@ -144,28 +116,20 @@ static int connect_place(const struct tn_place *place, tenure_ns end, const char
     int one = 1;
     int fd = -1;
 
-    if (place->is_unix) {
-        fd = connect_unix(place, end);
-    } else {
-        int rc = getaddrinfo(place->host, place->port, &hints, &found);
-        if (rc != 0)
-            return tell(TENURE_E_UNAVAILABLE, who, place->host, gai_strerror(rc), reterr);
-        /* The first of the host's addresses that answers. */
-        for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
-            fd = connect_to(at->ai_addr, at->ai_addrlen, end);
-        int error = errno;
-        freeaddrinfo(found);
-        if (fd >= 0)
-            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        errno = error;
-    }
+    int rc = getaddrinfo(place->host, place->port, &hints, &found);
+    if (rc != 0)
+        return tell(TENURE_E_UNAVAILABLE, who, place->host, gai_strerror(rc), reterr);
+    /* The first of the host's addresses that answers. */
+    for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
+        fd = connect_to(at->ai_addr, at->ai_addrlen, end);
+    int error = errno;
+    freeaddrinfo(found);
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    errno = error;
     if (fd < 0)
         return tell(errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, who,
                     place->host, strerror(errno), reterr);
-    if (place->is_unix && !is_trusted(fd, place, who, reterr)) {
-        (void)close(fd);
-        return TENURE_E_DENIED;
-    }
     *ret_fd = fd;
     return 0;
 }
@@ -250,7 +214,7 @@ int tn_wire_parse(struct tn_wire *wire, const struct tn_net_form *form, const ch
         return rc;
     memcpy(wire->name, tls->name, sizeof wire->name);
     wire->certified = tls->cert[0] != '\0';
-    *ret_place = (struct tn_place) { .is_unix = false };
+    *ret_place = (struct tn_place) { .host = "" };
     memcpy(ret_place->host, ret_url->endpoints[0].host, sizeof ret_place->host);
     memcpy(ret_place->port, ret_url->endpoints[0].port, sizeof ret_url->endpoints[0].port);
     return 0;

@@ -17,18 +17,13 @@ struct tn_tls;
 struct tn_tls_context;
 
 struct tn_place {
-    char host[TN_PLACE_MAX]; /* Or the path of a Unix socket. */
+    char host[TN_PLACE_MAX];
     char port[8];
-    bool is_unix;
-    bool service; /* Of a Unix socket: the server may run as a user of its own (socket_trust.h). */
 };
 
 /* HOST[:PORT] or [V6][:PORT] of @len bytes; false: it makes no sense. */
 TENURE_MUST_USE bool tn_place_parse(const char *text, size_t len, const char *port,
                                     struct tn_place *ret_place);
-
-/* A number of at most @most from @len digits. */
-TENURE_MUST_USE bool tn_digits_check(const char *text, size_t len, uint64_t most, char ret_text[8]);
 
 /* A connection that does not block, and how it is secured. All zero but for @fd, which is -1, it is
  * none yet, and in clear. */

@@ -29,8 +29,8 @@ static void close_daemon(void *self)
 static int ask(struct tn_redis *daemon, const char *action, const char *resource, const char *token,
                struct tn_redis_answer *ret_answer, struct tn_text *reterr)
 {
-    struct tn_resp_word words[] = { tn_redis_word("FENCE"), tn_redis_word(action),
-                                    tn_redis_word(resource), tn_redis_word(token) };
+    struct tn_resp_word words[] = { tn_resp_word_of("FENCE"), tn_resp_word_of(action),
+                                    tn_resp_word_of(resource), tn_resp_word_of(token) };
     size_t before = reterr->len;
 
     int rc = tn_redis_ask(daemon, words, token[0] != '\0' ? 4 : 3, ret_answer, reterr);

@@ -247,6 +247,12 @@ static bool is_given(const char *text)
 
 static void say_hello(struct tn_resp_link *link);
 
+static void greeted(struct tn_resp_link *link)
+{
+    link->greeted = true;
+    link->host->up(link->arg);
+}
+
 /* What the server said, where it cannot forge a line. */
 static void refuse_reply(struct tn_resp_link *link, const struct tn_resp_value *value)
 {
@@ -256,7 +262,8 @@ static void refuse_reply(struct tn_resp_link *link, const struct tn_resp_value *
 
     tn_text_init(&text, why, sizeof why);
     tn_text_escape(&text, value->bytes, value->len);
-    bool denied = is_one_of(value, denials) || tn_resp_begins(value, "ERR invalid password");
+    bool denied = is_one_of(value, denials) || tn_resp_begins(value, "ERR invalid password") ||
+                  tn_resp_begins(value, "ERR AUTH");
     tn_resp_link_refuse(link, denied ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, why);
 }
 
@@ -279,23 +286,23 @@ static void hello_done(struct tn_resp_call *call)
             return;
         }
     }
-    link->greeted = true;
-    link->host->up(link->arg);
+    greeted(link);
 }
 
 /* Before Redis 6 there was no HELLO, and no users. */
 static void say_hello(struct tn_resp_link *link)
 {
+    bool named = link->no_hello && is_given(link->user);
     const char *user = is_given(link->user) ? link->user : "default";
     bool auth = is_given(link->password);
     const struct tn_resp_word hello[] = { tn_resp_word_of("HELLO"), tn_resp_word_of("3"),
                                           tn_resp_word_of("AUTH"), tn_resp_word_of(user),
                                           tn_resp_word_of(auth ? link->password : "") };
-    const struct tn_resp_word plain[] = { tn_resp_word_of("AUTH"), hello[4] };
+    const struct tn_resp_word plain[] = { hello[2], named ? hello[3] : hello[4], hello[4] };
 
     link->hello = (struct tn_resp_call) { .done = hello_done };
     link->hello.give_up_at = tn_clock_now(link->stream.clock) + TN_MS(link->stream.reach_ms);
-    int rc = link->plain_auth ? tn_resp_link_greet(link, &link->hello, plain, 2)
+    int rc = link->plain_auth ? tn_resp_link_greet(link, &link->hello, plain, named ? 3 : 2)
                               : tn_resp_link_greet(link, &link->hello, hello, auth ? 5 : 2);
     if (rc < 0)
         tn_stream_doubt(&link->stream, "out of memory");
@@ -307,10 +314,14 @@ static void came_up(void *arg)
 
     link->scan = (struct tn_resp_scan) { .at = 0 };
     link->in_len = 0;
-    link->plain_auth = link->subscribed = false;
+    link->plain_auth = link->no_hello;
+    link->subscribed = false;
     if (link->connected != NULL)
         link->connected(link->arg);
-    say_hello(link);
+    if (link->no_hello && !is_given(link->password))
+        greeted(link);
+    else
+        say_hello(link);
 }
 
 static void went_down(void *arg)

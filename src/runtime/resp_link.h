@@ -61,6 +61,7 @@ struct tn_resp_link {
     void (*connected)(void *arg); /* Before HELLO: where it leads is known, and @user and @password
                                      may be set. NULL: they stay. */
     uint32_t reply_max;           /* Bytes of one reply; 0: 16 MiB. */
+    bool no_hello;                /* RESP2, and no greeting but AUTH where there is a password. */
     /* May be read. */
     bool ready;
     /* The link's own. */

@@ -174,7 +174,7 @@ t_run "$tenure" fence raise --at "redis://:wrong@127.0.0.1:$port" a 1
 failed 77 "WRONGPASS"
 t_refute "no password is told" grep -q wrong "$t_err"
 t_run timeout 60 "$tenure" run --fence "redis://:wrong@127.0.0.1:$port#a" locked-out -- true
-failed 77 "--fence: redis: WRONGPASS"
+failed 77 "--fence: redis 127.0.0.1:$port: WRONGPASS"
 t_run timeout 60 "$tenure" run --fence "redis://:s3%3acr%40t@127.0.0.1:$port/99#a" nowhere -- true
 failed 64 "DB index is out of range"
 t_run "$tenure" fence raise --at "redis://:s3%3acr%40t@127.0.0.1:$port/3" a 7
@@ -190,9 +190,9 @@ for bad in redis: redis:// redis://user@host redis://host:x redis://host:99999 r
     failed 64 ""
 done
 t_run "$tenure" fence raise --at redis://127.0.0.1:1 a 1
-failed 69 "Connection refused"
+failed 69 "redis 127.0.0.1:1: connection refused"
 t_run "$tenure" fence raise --at "redis+unix:$t_dir/none" a 1
-failed 69 "No such file"
+failed 69 "no such socket"
 
 t_case "a server that is stopped: it may have happened"
 kill -STOP "$(cat "$t_dir/redis/pid")"

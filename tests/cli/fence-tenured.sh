@@ -73,7 +73,7 @@ t_ends 0
 kill -KILL "$daemon"
 wait "$daemon" 2>/dev/null
 t_run "$tenure" fence raise --at "$at" crash 42
-failed 69 "tenured: "
+failed 69 "connection refused"
 daemon
 t_check "the token" [ "$(highest "$at" crash)" = 41 ]
 t_run "$tenure" fence admit --at "$at" crash 40
@@ -85,8 +85,8 @@ failed 64 "name a resource"
 t_run "$tenure" fence install --at "$at"
 failed 64 "has nothing to install"
 t_run "$tenure" fence show --at tenured: x
-failed 64 "tenured: write tenured://"
+failed 64 "write tenured://"
 t_run "$tenure" fence show --at "tenured://127.0.0.1:1" x
-failed 69 "tenured: "
+failed 69 "tenured 127.0.0.1:1: connection refused"
 
 t_done

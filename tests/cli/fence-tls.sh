@@ -77,7 +77,7 @@ else
     failed 69 "certificate"
     checked "$login" rediss "$both"
     t_run "$tenure" fence raise --at "rediss://localhost:1?$trusted" other 1
-    failed 69 "Connection refused"
+    failed 69 "connection refused"
     t_run "$tenure" run job --fence "$at#job" -- sh -c 'echo "$TENURE_TOKEN"'
     t_check "runs: $(cat "$t_err")" [ "$t_status" -eq 0 ]
     t_check "raised" [ "$(highest "$at" job)" = "$(cat "$t_out")" ]

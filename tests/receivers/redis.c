@@ -47,15 +47,15 @@ static int write_record(void *connection, uint64_t token, unsigned writer, unsig
     tn_token_format(padded, token);
     (void)snprintf(record, sizeof record, "%s %u %u", padded, writer, n);
     struct tn_resp_word words[] = {
-        tn_redis_word("FCALL"),
-        tn_redis_word("tenure_call"),
-        tn_redis_word("2"),
-        tn_redis_word("tenure:fence:{log}"),
-        tn_redis_word("{log}:records"),
-        tn_redis_word(digits),
-        tn_redis_word("RPUSH"),
-        tn_redis_word("{log}:records"),
-        tn_redis_word(record),
+        tn_resp_word_of("FCALL"),
+        tn_resp_word_of("tenure_call"),
+        tn_resp_word_of("2"),
+        tn_resp_word_of("tenure:fence:{log}"),
+        tn_resp_word_of("{log}:records"),
+        tn_resp_word_of(digits),
+        tn_resp_word_of("RPUSH"),
+        tn_resp_word_of("{log}:records"),
+        tn_resp_word_of(record),
     };
     tn_text_init(&text, error, size);
     size_t from = unguarded ? 6 : 0; /* The command alone. */
@@ -79,8 +79,8 @@ static bool read_records(record_each each, void *arg)
     struct tn_text text;
     struct tn_redis_answer answer;
     struct tn_resp_value value;
-    struct tn_resp_word words[] = { tn_redis_word("LRANGE"), tn_redis_word("{log}:records"),
-                                    tn_redis_word("0"), tn_redis_word("-1") };
+    struct tn_resp_word words[] = { tn_resp_word_of("LRANGE"), tn_resp_word_of("{log}:records"),
+                                    tn_resp_word_of("0"), tn_resp_word_of("-1") };
     struct tn_redis *redis = open_connection(error, sizeof error);
 
     tn_text_init(&text, error, sizeof error);

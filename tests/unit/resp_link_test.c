@@ -503,6 +503,26 @@ TEST(a_server_without_hello_is_asked_with_auth)
     stop();
 }
 
+/* As fences do: each round trip would delay the beginning of a term. */
+TEST(without_a_greeting_the_first_command_goes_at_once_and_behind_auth_where_there_is_a_password)
+{
+    start(polite, true);
+    wire.no_hello = true;
+    ask(0, "PING");
+    CHECK(run_until(all_done));
+    CHECK_STR(calls[0].reply, "+PONG\r\n");
+    CHECK_EQ_U64(peer.commands, 1);
+    stop();
+    start(is_old, true);
+    wire.no_hello = true;
+    wire.password = "hunter2";
+    ask(0, "PING");
+    CHECK(run_until(all_done));
+    CHECK_STR(calls[0].reply, "+PONG\r\n");
+    CHECK_EQ_U64(peer.commands, 2);
+    stop();
+}
+
 TEST(closing_ends_what_waits_and_what_was_written)
 {
     start(polite, true);
