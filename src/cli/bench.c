@@ -604,11 +604,7 @@ int tn_cli_bench(int argc, char **argv)
         TN_STORE(&bench->url),
         TN_FLAG("json", 0, &bench->json, "print one JSON object on one line"),
     };
-    struct tn_command command = { .verb = "bench",
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("bench", NULL, 0, options);
 
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0) {

@@ -134,6 +134,14 @@ struct tn_command {
     size_t rest_before;
 };
 
+/* A verb's own: its file has @about and @after, and @options_ is an array. */
+#define TN_COMMAND(verb_, words_, words_max_, options_)                                \
+    {                                                                                  \
+        .verb = (verb_), .words = (words_), .words_max = (words_max_), .about = about, \
+        .after = after, .options = (options_),                                         \
+        .option_count = sizeof(options_) / sizeof(options_)[0]                         \
+    }
+
 enum tn_options_result { TN_OPTIONS_OK, TN_OPTIONS_HELP, TN_OPTIONS_BAD };
 
 /* Read argv[1] and on into the targets and into @command's outputs; words are moved to the front

@@ -470,11 +470,7 @@ int tn_cli_console(int argc, char **argv)
                   "serve here: HOST:PORT of the loopback"),
         TN_FLAG("open", 'o', &open, "open the page in the browser"),
     };
-    struct tn_command command = { .verb = "console",
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("console", NULL, 0, options);
     int status = tn_cli_options(&command, argc, argv);
     return status >= 0 ? status : serve(url, address, open);
 }

@@ -414,13 +414,7 @@ static int read_arguments(struct doctor *doctor, int argc, char **argv)
         TN_STRING("plugin", 0, &doctor->plugin, "FILE", NULL, "a store of your own for the suite"),
         TN_FLAG("json", 0, &doctor->json, "print one JSON object on one line"),
     };
-    struct tn_command command = { .verb = "doctor",
-                                  .words = "[URL]",
-                                  .words_max = 1,
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("doctor", "[URL]", 1, options);
 
     int status = tn_cli_options(&command, argc, argv);
     if (status >= 0)

@@ -203,13 +203,7 @@ static int read_arguments(struct request *request, int argc, char **argv)
         TN_FLAG("print", 0, &request->print, "install: only show what would be run"),
         TN_FLAG("json", 0, &request->json, "print one JSON object per fence"),
     };
-    struct tn_command command = { .verb = "fence",
-                                  .words = "ACTION [RESOURCE] [TOKEN]",
-                                  .words_max = 4,
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("fence", "ACTION [RESOURCE] [TOKEN]", 4, options);
 
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0 && command.rest_count == 0)

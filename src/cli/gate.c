@@ -117,11 +117,7 @@ int tn_cli_gate(int argc, char **argv)
         TN_DURATION("timeout", 0, &gate.timeout, TN_MS(10), TN_SEC(3600), "30s",
                     "how long the server may take"),
     };
-    struct tn_command command = { .verb = "gate",
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("gate", NULL, 0, options);
 
     int status = tn_cli_options(&command, argc, argv);
     gate.by = (enum tn_gate_by)by;

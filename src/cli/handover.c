@@ -158,13 +158,7 @@ int tn_cli_handover(int argc, char **argv)
         TN_STORE(&url),
         TN_FLAG("json", 0, &json, "print one JSON object when it is done"),
     };
-    struct tn_command command = { .verb = "handover",
-                                  .words = "NAME",
-                                  .words_max = 1,
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("handover", "NAME", 1, options);
     struct tn_cli_store store;
 
     int status = tn_cli_options(&command, argc, argv);

@@ -607,13 +607,7 @@ int tn_cli_move(int argc, char **argv)
                 "give up a move that is not finished; no candidate may use the new store"),
         TN_FLAG("json", 0, &move.json, "print one JSON object per name"),
     };
-    struct tn_command command = { .verb = "move",
-                                  .words = "NAME...",
-                                  .words_max = SIZE_MAX,
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("move", "NAME...", SIZE_MAX, options);
 
     move.from.other = &move.to;
     move.to.other = &move.from;

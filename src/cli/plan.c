@@ -84,11 +84,7 @@ static int read_arguments(struct arguments *args, int argc, char **argv)
         TN_STRING("store", 's', &args->url, "URL", "none", "an engine's own delays; not asked"),
         TN_FLAG("json", 0, &args->json, "print one JSON object on one line"),
     };
-    struct tn_command command = { .verb = "plan",
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("plan", NULL, 0, options);
 
     int status = tn_cli_options(&command, argc, argv);
     if (status >= 0)

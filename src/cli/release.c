@@ -16,14 +16,8 @@ static const char after[] =
 
 int tn_cli_release(int argc, char **argv)
 {
-    static const struct tn_cli_word word = {
-        .verb = "release",
-        .about = about,
-        .after = after,
-        .kind = TN_OP_RELEASE,
-        .done = TN_ANSWER_RELEASED,
-        .participle = "released",
-    };
+    static const struct tn_cli_word word = { "release",          about,     after, TN_OP_RELEASE,
+                                             TN_ANSWER_RELEASED, "released" };
 
     return tn_cli_say(&word, argc, argv);
 }

@@ -15,14 +15,8 @@ static const char after[] =
 
 int tn_cli_renew(int argc, char **argv)
 {
-    static const struct tn_cli_word word = {
-        .verb = "renew",
-        .about = about,
-        .after = after,
-        .kind = TN_OP_RENEW,
-        .done = TN_ANSWER_OK,
-        .participle = "renewed",
-    };
+    static const struct tn_cli_word word = { "renew",     about,        after,
+                                             TN_OP_RENEW, TN_ANSWER_OK, "renewed" };
 
     return tn_cli_say(&word, argc, argv);
 }

@@ -172,11 +172,7 @@ int tn_cli_sandbox(int argc, char **argv)
                   "serve here: HOST:PORT of the loopback"),
         TN_FLAG("open", 'o', &open, "open the page in the browser"),
     };
-    struct tn_command command = { .verb = "sandbox",
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("sandbox", NULL, 0, options);
     int status = tn_cli_options(&command, argc, argv);
     return status >= 0 ? status : serve(address, open);
 }

@@ -340,11 +340,7 @@ int tn_cli_sim(int argc, char **argv)
             TN_U64("threads", 0, &threads, 1, 64, "COUNT", "the cores", "how many seeds at a time"),
         [JSON] = TN_FLAG("json", 'j', &asked.json, "print one JSON object"),
     };
-    struct tn_command command = { .verb = "sim",
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("sim", NULL, 0, options);
     char *again[16] = { NULL };
 
     /* Kept for tenure-planted: parsing moves the words of argv about. */

@@ -291,13 +291,7 @@ int tn_cli_watch(int argc, char **argv)
         TN_FLAG("json", 0, &watch.json, "print one JSON object per line"),
         TN_FLAG("live", 0, &watch.live, "show a table, updated in place; on a terminal"),
     };
-    struct tn_command command = { .verb = "watch",
-                                  .words = "[PATTERN]",
-                                  .words_max = 1,
-                                  .about = about,
-                                  .after = after,
-                                  .options = options,
-                                  .option_count = sizeof options / sizeof options[0] };
+    struct tn_command command = TN_COMMAND("watch", "[PATTERN]", 1, options);
 
     int status = tn_cli_options(&command, argc, argv);
     if (status < 0 && command.rest_count > 0)

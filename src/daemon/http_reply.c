@@ -154,14 +154,20 @@ void tn_shape_done(struct tn_text *text, struct tn_reply *reply, struct tn_resp_
     tn_text_add(text, "{\"ok\":true}");
 }
 
+/* An object with one number. */
+static void put_only(struct tn_text *text, const char *key, struct tn_resp_value value)
+{
+    tn_text_addf(text, "{\"%s\":", key);
+    put_number(text, value);
+    tn_text_add(text, "}");
+}
+
 void tn_shape_highest(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
                       unsigned *status)
 {
     (void)reply;
     (void)status;
-    tn_text_add(text, "{\"highest\":");
-    put_number(text, value);
-    tn_text_add(text, "}");
+    put_only(text, "highest", value);
 }
 
 void tn_shape_token(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
@@ -169,9 +175,7 @@ void tn_shape_token(struct tn_text *text, struct tn_reply *reply, struct tn_resp
 {
     (void)reply;
     (void)status;
-    tn_text_add(text, "{\"token\":");
-    put_number(text, value);
-    tn_text_add(text, "}");
+    put_only(text, "token", value);
 }
 
 void tn_shape_held(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
@@ -179,9 +183,7 @@ void tn_shape_held(struct tn_text *text, struct tn_reply *reply, struct tn_resp_
 {
     (void)reply;
     (void)status;
-    tn_text_add(text, "{\"held\":");
-    put_number(text, value);
-    tn_text_add(text, "}");
+    put_only(text, "held", value);
 }
 
 void tn_shape_ended(struct tn_text *text, struct tn_reply *reply, struct tn_resp_value value,
