@@ -78,26 +78,28 @@ static int append(const char *path, uint64_t token, const char *line)
 
 /* --- The leader ------------------------------------------------------------------------------- */
 
-/* Until a signal, or until the file refuses. */
+/* Until a signal, or until the file refuses. The call of tenure_wait says that no write is under
+ * way: only then does the lease pass on when an operator asks for a hand-over. */
 static int write_while_leading(struct tenure_election *election, const char *path)
 {
     struct timespec pause = { .tv_nsec = 100000000 };
+    uint64_t token;
     char line[64];
     int rc = 0;
 
-    while (rc == 0 && !stopping) {
-        uint64_t token = tenure_token(election);
-        (void)snprintf(line, sizeof line, "%" PRIu64 " %ld\n", token, (long)getpid());
-        if (token != 0)
+    while (!stopping && (rc == 0 || rc == TENURE_E_TIMEOUT)) {
+        rc = tenure_wait(election, 500000000, &token);
+        while (rc == 0 && !stopping && tenure_token(election) == token) {
+            (void)snprintf(line, sizeof line, "%" PRIu64 " %ld\n", token, (long)getpid());
             rc = append(path, token, line);
-        (void)nanosleep(&pause, NULL);
+            (void)nanosleep(&pause, NULL);
+        }
     }
-    return rc;
+    return rc == TENURE_E_TIMEOUT ? 0 : rc;
 }
 
 int main(int argc, char **argv)
 {
-    /* No callback: nothing is under way but within append, which the file's lock ends in order. */
     struct tenure_campaign campaign = { .size = sizeof campaign,
                                         .flags = TENURE_DRAINED_ON_RETURN };
     struct tenure_election *election;
