@@ -20,7 +20,7 @@ done
 
 t_case "a kill has met every step"
 sort "$t_dir/states" | uniq -c | sed 's/^/# killed at: /'
-# "led begun", raised and not yet reserved, lasts for one request: it is counted, and not required.
+# "led free" is before and behind the raise of the counter, which no name shows.
 for state in "led free" "led reserved" "moved begun" "moved reserved" "moved led"; do
     t_check "$state" grep -qx "$state" "$t_dir/states"
 done
