@@ -139,8 +139,8 @@ static void warn_unfenced(struct tn_run *run)
 {
     if (run->fence == NULL && !run->told_unfenced)
         (void)tn_cli_fail(0, "run",
-                          "warning: %s has no fence: paused, this command could still write behind "
-                          "its successor's back; see --fence ('--fence none': I know)",
+                          "warning: %s has no fence: after a pause the command could write "
+                          "although another one leads; see --fence, or say --fence none",
                           run->name);
     run->told_unfenced = true;
 }

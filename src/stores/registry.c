@@ -163,6 +163,8 @@ static int refuse(const char *url, size_t len, struct tn_text *reterr)
         tn_text_addf(reterr, "did you mean %s:? ", nearest);
     else if (url[len] == '\0')
         tn_text_add(reterr, "for a file write sqlite:PATH; ");
+    else if (url[len + 1] >= '0' && url[len + 1] <= '9')
+        tn_text_add(reterr, "put the kind of store in front, as in etcd://localhost:2379/prod; ");
     tn_text_add(reterr, "known are ");
     list_known(reterr);
     return TENURE_E_INVALID;

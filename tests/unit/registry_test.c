@@ -52,6 +52,8 @@ TEST(an_unknown_scheme_is_refused_with_those_that_are_known)
     CHECK(begins("'sqlit:/x' names no store; did you mean sqlite:? known are sqlite:, memory:"));
     CHECK_EQ_I64(find("/var/lib/t.db", &ops, &rest), TENURE_E_INVALID);
     CHECK(begins("'/var/lib/t.db' names no store; for a file write sqlite:PATH; known are"));
+    CHECK_EQ_I64(find("localhost:2379", &ops, &rest), TENURE_E_INVALID);
+    CHECK(begins("'localhost:2379' names no store; put the kind of store in front, as in etcd://"));
     CHECK_EQ_I64(find("qqqqqqqqqq\n:x", &ops, &rest), TENURE_E_INVALID);
     CHECK(begins("'qqqqqqqqqq\\n:x' names no store; known are sqlite:, memory:"));
     CHECK(strstr(line, "did you mean") == NULL);
@@ -106,6 +108,8 @@ TEST(each_scheme_is_known_once)
     const struct tn_store_ops *ops = NULL;
     const char *rest = NULL;
 
+    CHECK_EQ_I64(find("localhost:2379", &ops, &rest), TENURE_E_INVALID);
+    CHECK(begins("'localhost:2379' names no store; put the kind of store in front, as in etcd://"));
     CHECK_EQ_I64(find("qqqqqqqqqq:x", &ops, &rest), TENURE_E_INVALID);
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         const char *first = strstr(line, schemes[i]);
