@@ -158,7 +158,7 @@ static void start_loop(void)
 
 /* --- Stores --------------------------------------------------------------------------------- */
 
-static bool bed_has(unsigned cap)
+bool bed_has(unsigned cap)
 {
     for (size_t i = 0; i < STORES; i++)
         if (stores[i].store != NULL)

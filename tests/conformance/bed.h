@@ -21,6 +21,9 @@
 tenure_ns bed_bound(void);
 #define BED_BOUND bed_bound()
 
+/* Whether the store that is open has that capability, of tn_store_ops.caps. */
+bool bed_has(unsigned cap);
+
 /* Of sessions whose end nobody waits for: 30 s, or 120 s where a renewal is a write for each name,
  * since it has a twelfth of it. Once a store is open. */
 tenure_ns bed_ttl(void);

@@ -174,7 +174,7 @@ echo "# in 18 s, TTL 9 s: $(($(requests 'url=/v1/session/renew') - renewals)) re
 kill -TERM "$eve" "$fay"
 wait "$eve" "$fay"
 
-script_verbs "$store" 5s
+script_verbs "$store" 12s
 
 t_case "tenure doctor tells the version and the lock-delay"
 t_run "$tenure" doctor --store "$store"

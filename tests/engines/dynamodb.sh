@@ -35,7 +35,7 @@ t_check "still known: $(cat "$t_out")" grep -q '"state":"free".*"token":1' "$t_o
 last=1
 # The next term's token is higher; by how much depends on answers that were lost.
 rises() {
-    next=$(timeout 30 "$tenure" run --store "$store" --ttl 3s --wait 20s x -- \
+    next=$(timeout 30 "$tenure" run --store "$store" --ttl 15s --wait 20s x -- \
         sh -c 'echo "$TENURE_TOKEN"' 2>/dev/null)
     [ "$next" -gt "$last" ] && last=$next
 }
@@ -116,7 +116,7 @@ t_check "the first writes" carries 3
 t_check "again" carries 3
 t_check "a later one" carries 4
 t_refute "not the one before" carries 3
-t_run timeout 30 "$tenure" run --store "$store" --fence "$store#led" --ttl 3s led -- \
+t_run timeout 30 "$tenure" run --store "$store" --fence "$store#led" --ttl 15s led -- \
     sh -c 'echo "$TENURE_TOKEN"'
 t_check "a campaign raises it: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 led=$(tail -n 1 "$t_out")
@@ -135,7 +135,7 @@ t_check "eve leads: $(cat "$t_out")" grep -q '"holder":"eve"' "$t_out"
 end_all
 t_promise "one after the other" apart asked
 
-script_verbs "$store" 4s
+script_verbs "$store" 12s
 
 t_case "doctor"
 t_run timeout 60 "$tenure" doctor --store "$store"
@@ -219,7 +219,7 @@ for kind in delete keep; do
 done
 terms=0
 while [ "$(crossings)" -lt "$handovers" ] && [ $terms -lt $((4 * handovers)) ]; do
-    timeout 120 "$tenure" run --store "$store" --ttl 3s turns -- "$t_dir/work" >>"$t_dir/turns" \
+    timeout 120 "$tenure" run --store "$store" --ttl 15s turns -- "$t_dir/work" >>"$t_dir/turns" \
         2>>"$t_dir/turns.err"
     terms=$((terms + 1))
 done
@@ -266,13 +266,13 @@ candidates=
 
 t_case "a client of theirs that stops past its TTL acts beside ours: the fence refuses it"
 # The token of their term is that of the counter: they do not raise it.
-t_run timeout 60 "$tenure" run --store "$store" --ttl 3s stuck -- true
+t_run timeout 60 "$tenure" run --store "$store" --ttl 15s stuck -- true
 "$t_dir/dynamo" stuck "$port_local" locks stuck java6 "$t_dir/stuck" 3000 >/dev/null 2>&1 &
 stuck=$!
 candidates="$candidates $stuck"
 t_check "theirs leads" until_line "$t_dir/stuck" '^act' 90
 kill -STOP $stuck
-setsid "$tenure" run --store "$store" --ttl 3s --fence "$store#stuck" stuck -- \
+setsid "$tenure" run --store "$store" --ttl 15s --fence "$store#stuck" stuck -- \
     sh -c 'echo "$TENURE_TOKEN"; exec sleep 600' >"$t_dir/ours" 2>"$t_dir/ours.err" &
 ours=$!
 candidates="$candidates $ours"

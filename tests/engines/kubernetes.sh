@@ -11,12 +11,12 @@ t_case "the suite that every store passes"
 conform "$url" # Alone: a renewal has tenths of a second for twenty rows.
 
 t_case "a Lease is as client-go writes it, and others find what they need in it"
-elect "$t_dir/shown" --store "$url" --id web-1_abc --ttl 5s web
+elect "$t_dir/shown" --store "$url" --id web-1_abc --ttl 15s web
 ada=$elect_pid
 t_check "won: $(cat "$t_dir/shown.err" 2>/dev/null)" until_line "$t_dir/shown" '"won"' 60
 token=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/shown")
 t_check "the holder" [ "$(kube_field web "spec['holderIdentity']")" = web-1_abc ]
-t_check "whole seconds" [ "$(kube_field web "spec['leaseDurationSeconds']")" = 5 ]
+t_check "whole seconds" [ "$(kube_field web "spec['leaseDurationSeconds']")" = 15 ]
 t_run kubectl --kubeconfig "$t_dir/app.yaml" get lease web
 t_check "kubectl get lease: $(cat "$t_out" "$t_err")" grep -Eq '^web +web-1_abc +[0-9]' "$t_out"
 t_check "no transition yet" [ "$(kube_field web "spec['leaseTransitions']")" = 0 ]
@@ -31,7 +31,7 @@ kube PATCH "$leases/web" '{"metadata":{"labels":{"team":"x"},"annotations":{"not
 kube_type=
 renewed=$(kube_field web "spec['renewTime']")
 is_renewed() { [ "$(kube_field web "spec['renewTime']")" != "$renewed" ]; }
-t_check "renewed" until_true 10 is_renewed
+t_check "renewed" until_true 30 is_renewed
 t_check "labels and annotations of others stay" \
     [ "$(kube_field web "lease['metadata']['labels']['team'] + notes['note']")" = xy ]
 end "$ada"
@@ -58,7 +58,7 @@ t_run "$tenure" status --json --store "$url" foreign
 t_check "status: $(cat "$t_out")" grep -q '"state":"held","holder":"go-1"' "$t_out"
 t_run "$tenure" revoke --store "$url" foreign
 t_check "it cannot be revoked: $(cat "$t_err")" grep -q "cannot be asked" "$t_err"
-elect "$t_dir/foreign" --store "$url" --id ada --ttl 5s foreign
+elect "$t_dir/foreign" --store "$url" --id ada --ttl 15s foreign
 ada=$elect_pid
 t_check "ours waits" until_line "$t_dir/foreign" '"leader".*"holder":"go-1"' 30
 kill -KILL "$go"
@@ -150,18 +150,18 @@ echo "# a stopped client-go acted $(($(wc -l <"$t_dir/stopped") - before)) times
 kill -KILL "$go"
 end "$hal"
 
-script_verbs "$url" 6s
+script_verbs "$url" 12s
 
 t_case "a leader costs one write an interval, an idle candidate nothing but the slow poll"
-elect "$t_dir/cost1" --store "$url" --id a --ttl 12s cost
+elect "$t_dir/cost1" --store "$url" --id a --ttl 30s cost
 ada=$elect_pid
 t_check "one leads" until_line "$t_dir/cost1" '"won"' 30
-elect "$t_dir/cost2" --store "kubernetes://jobs?kubeconfig=$t_dir/other.yaml" --id b --ttl 12s cost
+elect "$t_dir/cost2" --store "kubernetes://jobs?kubeconfig=$t_dir/other.yaml" --id b --ttl 30s cost
 bob=$elect_pid
 t_check "one waits" until_line "$t_dir/cost2" '"leader"' 30
 began=$(audited app update)
 renewed() { [ "$(audited app update)" -gt "$began" ]; }
-t_check "and the other renews" until_true 20 renewed
+t_check "and the other renews" until_true 40 renewed
 writes=$(audited app update) reads=$(audited app get)
 idle=$(audited other get) idle_writes=$(audited other update) from=$(now_ms)
 until_ms $((from + 10000))
@@ -169,7 +169,7 @@ spent=$((($(now_ms) - from) / 1000))
 writes=$(($(audited app update) - writes)) reads=$(($(audited app get) - reads))
 idle=$(($(audited other get) - idle)) idle_writes=$(($(audited other update) - idle_writes))
 echo "# in $spent s: leader $writes writes, $reads reads; candidate $idle and $idle_writes"
-t_check "a write each 4 s: $writes in $spent s" [ "$writes" -le $((spent / 4 + 2)) ]
+t_check "a write each 10 s: $writes in $spent s" [ "$writes" -le $((spent / 10 + 2)) ]
 # Beside the watch each name is read once in half a minute: the Lease and three of operators' notes.
 t_check "the leader reads next to nothing: $reads" [ "$reads" -le 4 ]
 t_check "the candidate asks next to nothing: $idle" [ "$idle" -le 4 ]

@@ -191,5 +191,5 @@ refuses 64 "there is no region" "s3://leases/x" 60s
 refuses 64 "takes a TTL of 5s or more" "$here" 3s
 
 AWS_REGION=us-east-1
-script_verbs "$here" 6s
+script_verbs "$here" 12s
 t_done
