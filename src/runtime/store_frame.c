@@ -468,10 +468,10 @@ int tn_store_watch(struct tn_store *store, const char *text, bool on)
     name->watchers += on ? 1U : -1U;
     tables_unlock(store);
     if (name->watchers == (on ? 1 : 0)) {
-        tn_store_forget_told(name);
-        name->token = 0;
+        free(name->told);
+        name->told = NULL;
         rc = store->ops->watched(store, name, on);
-    } else if (on && name->told != NULL) {
+    } else if (on && name->told != NULL && !name->unsaid) {
         tell_again(store, name);
     }
     if (rc < 0 && on) {
@@ -494,10 +494,14 @@ static size_t record_size(const struct tn_store_record *record)
 /* Without memory it is told once more than is needed. */
 static void remember_told(struct tn_store_name *name, const struct tn_store_record *record)
 {
+    struct tn_store_record *told = malloc(record_size(record));
+
+    name->unsaid = told == NULL;
+    if (told == NULL)
+        return;
+    memcpy(told, record, record_size(record));
     free(name->told);
-    name->told = malloc(record_size(record));
-    if (name->told != NULL)
-        memcpy(name->told, record, record_size(record));
+    name->told = told;
 }
 
 static void tell_retold(struct tn_store *store)
@@ -507,7 +511,7 @@ static void tell_retold(struct tn_store *store)
         struct tn_store_record record;
         store->retold = name->retold_next;
         name->retold = false;
-        if (name->watchers > 0 && name->told != NULL && !store->closing) {
+        if (name->watchers > 0 && name->told != NULL && !name->unsaid && !store->closing) {
             memcpy(&record, name->told, record_size(name->told));
             store->how.host->changed(store->how.arg, name->text, &record);
         }
@@ -519,8 +523,9 @@ bool tn_store_is_told(const struct tn_store_name *name, const struct tn_store_re
 {
     const struct tn_store_record *told = name->told;
 
-    return told != NULL && told->held == record->held && told->revoked == record->revoked &&
-           told->token == record->token && tn_secret_equal(&told->term, &record->term);
+    return told != NULL && !name->unsaid && told->held == record->held &&
+           told->revoked == record->revoked && told->token == record->token &&
+           tn_secret_equal(&told->term, &record->term);
 }
 
 void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
@@ -528,12 +533,11 @@ void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
 {
     struct tn_store_record news = *record;
 
-    if (!news.held && news.token < name->token)
-        news.token = name->token;
+    if (!news.held && name->told != NULL && news.token < name->told->token)
+        news.token = name->told->token;
     if (store->closing || name->watchers == 0 || tn_store_is_told(name, &news))
         return;
     remember_told(name, &news);
-    name->token = news.token;
     name->uses++; /* Whoever is told may end the watch. */
     store->how.host->changed(store->how.arg, name->text, &news);
     tn_store_name_drop(store, name);
@@ -541,8 +545,7 @@ void tn_store_changed(struct tn_store *store, struct tn_store_name *name,
 
 void tn_store_forget_told(struct tn_store_name *name)
 {
-    free(name->told);
-    name->told = NULL;
+    name->unsaid = true;
 }
 
 void tn_store_granted(struct tn_store *store, const char *name, const struct tn_secret *term_hash,

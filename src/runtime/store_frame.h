@@ -102,11 +102,11 @@ bool tn_op_keeps_session(const struct tn_op *op);
 struct tn_store_name {
     struct tn_dict_node node;
     unsigned watchers;
-    unsigned uses : 31;  /* By the store. */
+    unsigned uses : 30;  /* By the store. */
     unsigned retold : 1; /* It is in the store's list of those that are told again. */
+    unsigned unsaid : 1; /* The next record is told, even if it is the same. */
     /* What was told last, as long as its label is; NULL: nothing. */
     struct tn_store_record *told;
-    uint64_t token; /* Of what was told last, also once that is forgotten. */
     struct tn_store_name *retold_next;
     const char *text; /* Behind the struct. */
 };
