@@ -176,10 +176,17 @@ static void ask(struct tn_s3_call *call, const char *method, size_t body_max, tn
 static enum tn_s3_result judge_proof(struct tn_s3_call *call, enum tn_s3_result result)
 {
     const struct tn_web_req *web = &call->web;
-    char why[256];
+    char why[256], etag[TN_S3_ETAG] = "";
+    bool found = result == TN_S3_OK && tn_s3_etag(call, etag);
 
-    if (result == TN_S3_OK && web->body_len == strlen(call->body) &&
-        memcmp(web->body, call->body, web->body_len) == 0)
+    if (found && web->body_len == strlen(call->body) &&
+        memcmp(web->body, call->body, web->body_len) == 0) {
+        memcpy(call->etag, etag, sizeof etag);
+        return TN_S3_OK;
+    }
+    /* The condition has the ETag before. Whoever has written since could do so because of this. */
+    if (call->frees &&
+        (result == TN_S3_MISSING || (found && strstr(call->condition, etag) == NULL)))
         return TN_S3_OK;
     (void)snprintf(why, sizeof why, "%.255s", call->error);
     (void)snprintf(call->error, sizeof call->error,
@@ -203,6 +210,8 @@ static void hear_answer(struct tn_web_req *web)
         tn_text_escape(&text, server, strlen(server));
     }
     enum tn_s3_result result = judge(call);
+    if (result == TN_S3_OK && !call->proves)
+        (void)tn_s3_etag(call, call->etag);
     if (call->proves) {
         call->proves = false;
         result = judge_proof(call, result);
@@ -293,9 +302,11 @@ void tn_s3_get(struct tn_s3_call *call, const char *key, tn_s3_heard *heard)
     ask(call, "GET", RECORD_MAX, heard);
 }
 
-void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, tn_s3_heard *heard)
+void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, bool frees,
+               tn_s3_heard *heard)
 {
     write_url(call, key);
+    call->frees = frees;
     (void)snprintf(call->condition, sizeof call->condition,
                    etag[0] != '\0' ? "If-Match: %s" : "If-None-Match: *", etag);
     ask(call, "PUT", RECORD_MAX, heard);

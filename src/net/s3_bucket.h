@@ -52,11 +52,13 @@ struct tn_s3_call {
     int mark;                  /* The owner's; 0 at first. */
     char body[TN_S3_BODY];     /* What is written. */
     char error[TN_ERROR_TEXT]; /* Unless the result is OK, MISSING or CONFLICT. */
+    char etag[TN_S3_ETAG];     /* Of what was written, if the result is OK. */
     /* Its own. */
     struct tn_aws_wait wait;
     tn_s3_heard *heard;
     bool awaits; /* Credentials. */
     bool proves; /* Reads what was written. */
+    bool frees;
     const char *headers[3];
     char condition[TN_S3_ETAG + 24];
     char url[TN_S3_URL];
@@ -89,8 +91,10 @@ struct tn_s3_call *tn_s3_call_marked(const struct tn_s3_bucket *bucket, int mark
 /* Ask for, or write call->body to, the object at @key below the prefix. */
 void tn_s3_get(struct tn_s3_call *call, const char *key, tn_s3_heard *heard);
 /* Only if the ETag is @etag; empty: only if there is no object. Without TLS the object is read
- * back, and the result is OK only if it is as it was written. */
-void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, tn_s3_heard *heard);
+ * back, and the result is OK only if it is as it was written; or, if the write @frees the object,
+ * so that others may write at once, if it is not as it was before. */
+void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, bool frees,
+               tn_s3_heard *heard);
 
 /* One page of the keys that begin with the prefix and @prefix; @token NULL: the first. */
 void tn_s3_get_page(struct tn_s3_call *call, const char *prefix, const char *token,

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/kubernetes.lib"
 . "$(dirname "$0")/../live/faults.lib"
 # shellcheck disable=SC2034 # For faults.lib.
-long=90 short=6 line_hows=KILL # An API server takes up to half a minute to start again.
+long=90 short=6 line_ttl=15 line_hows=KILL # An API server takes up to half a minute to start again.
 kube_need
 kube_start || t_done
 

@@ -135,6 +135,18 @@ for mode in careless half; do
     t_check "doctor says so: $(cat "$t_out")" grep -q "may write  *no: .*not honour $what" "$t_out"
 done
 
+t_case "a release counts, although the next one leads before the object is read back"
+fake_start taken
+t_run "$tenure" acquire --store "$(url "$fake_port")" --ttl 60s job
+t_check "acquired: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+eval "$(cat "$t_out")"
+export TENURE_SECRET
+t_run "$tenure" release --store "$(url "$fake_port")" --token "$TENURE_TOKEN" job
+t_check "released, not $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_run "$tenure" status --store "$(url "$fake_port")" job
+t_prints "next"
+unset TENURE_SECRET TENURE_TOKEN
+
 t_case "what is wrong is said in one line"
 refuses 69 "there is no such bucket" "s3://nothing/x?endpoint=http://127.0.0.1:$port" 60s
 refuses 69 "Connection refused" "$(url 1)" 60s

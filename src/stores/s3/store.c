@@ -56,6 +56,7 @@ struct s3_job {
     struct s3_store *store;
     struct tn_rows_io *io;
     unsigned step;
+    bool frees;
     uint64_t floor;
     char etag[TN_S3_ETAG]; /* Of what is to be replaced; empty: nothing is there. */
     char lease[TN_S3_BODY];
@@ -196,11 +197,7 @@ static void end_write(struct s3_job *job, enum tn_s3_result result, const char *
 
 static void hear_written(struct tn_s3_call *call, enum tn_s3_result result)
 {
-    char etag[TN_S3_ETAG] = "";
-
-    if (result == TN_S3_OK && !tn_s3_etag(call, etag))
-        result = TN_S3_UNKNOWN; /* Only what was read back may have none. */
-    end_write(job_of(call), result, etag);
+    end_write(job_of(call), result, call->etag);
 }
 
 static void write_lease(struct s3_job *job)
@@ -209,7 +206,7 @@ static void write_lease(struct s3_job *job)
 
     memcpy(job->call.body, job->lease, sizeof job->lease);
     key_of(job->io, key);
-    tn_s3_put(&job->call, key, job->etag, hear_written);
+    tn_s3_put(&job->call, key, job->etag, job->frees, hear_written);
 }
 
 /* The lease has not been touched yet: whatever became of the counter, nothing was written. */
@@ -225,7 +222,7 @@ static void hear_raised(struct tn_s3_call *call, enum tn_s3_result result)
     if (result == TN_S3_OK) {
         store->raised = raise->floor;
         store->counter = raise->floor + BLOCK;
-        (void)tn_s3_etag(call, store->counter_etag);
+        memcpy(store->counter_etag, call->etag, sizeof store->counter_etag);
     }
     do {
         job->call.mark = 0;
@@ -255,7 +252,7 @@ static void raise_counter(struct s3_job *job)
         store->raising = true;
         tn_text_init(&text, job->call.body, sizeof job->call.body);
         tn_s3_write_counter(&text, job->floor + BLOCK, tn_prng_next(&store->base.prng));
-        tn_s3_put(&job->call, COUNTER, store->counter_etag, hear_raised);
+        tn_s3_put(&job->call, COUNTER, store->counter_etag, false, hear_raised);
     }
 }
 
@@ -305,7 +302,7 @@ static void hear_trial(struct tn_s3_call *call, enum tn_s3_result result)
 
     if (result == TN_S3_OK && trial->step == 0) {
         trial->step = 1;
-        tn_s3_put(call, PROBE, "", hear_trial);
+        tn_s3_put(call, PROBE, "", false, hear_trial);
     } else if (result == TN_S3_OK || call->web.http == 501) {
         store->trust = REFUSED;
         (void)snprintf(store->warning, sizeof store->warning,
@@ -315,7 +312,7 @@ static void hear_trial(struct tn_s3_call *call, enum tn_s3_result result)
         end_trial(trial, result);
     } else if (result == TN_S3_CONFLICT && trial->step < 2) {
         trial->step = 2;
-        tn_s3_put(call, PROBE, NO_ETAG, hear_trial);
+        tn_s3_put(call, PROBE, NO_ETAG, false, hear_trial);
     } else {
         store->trust = result == TN_S3_CONFLICT ? TRUSTED : UNTRIED;
         end_trial(trial, result);
@@ -332,7 +329,7 @@ static bool try_server(struct s3_store *store)
         return false;
     store->trust = TRYING;
     (void)snprintf(trial->call.body, sizeof trial->call.body, "{\"tenure\":1,\"probe\":true}");
-    tn_s3_put(&trial->call, PROBE, "", hear_trial);
+    tn_s3_put(&trial->call, PROBE, "", false, hear_trial);
     return true;
 }
 
@@ -358,6 +355,7 @@ static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct 
         return;
     }
     job->floor = row->floor;
+    job->frees = !row->held;
     (void)snprintf(job->etag, sizeof job->etag, "%s", if_version);
     tn_text_init(&text, job->lease, sizeof job->lease);
     tn_s3_write_record(&text, row);

@@ -2,6 +2,7 @@
 
 careless  keeps objects, and ignores all conditions
 half      honours If-None-Match, and ignores If-Match
+taken     honours both; a lease that is given back has its next holder before anybody looks
 huge      answers with 100 MB
 garbage   answers with what is no record, under an ETag
 CODE[:WORD]  answers with that status, and WORD as S3's code for the error
@@ -63,11 +64,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.wrong():
             return
-        if mode == "half" and "If-None-Match" in self.headers and self.path in objects:
+        if mode in ("half", "taken") and "If-None-Match" in self.headers and self.path in objects:
+            self.fail(412, "PreconditionFailed")
+            return
+        if (mode == "taken" and "If-Match" in self.headers and
+                self.headers["If-Match"] != self.etag(objects.get(self.path, b""))):
             self.fail(412, "PreconditionFailed")
             return
         objects[self.path] = body
         self.answer(200, b"", self.etag(body))
+        if mode == "taken" and b'"held":false' in body:
+            objects[self.path] = (b'{"tenure":1,"held":true,"token":99,"floor":0,"ttl_ms":9000,'
+                                  b'"holder":"next","nonce":"0000000000000001"}')
 
     def etag(self, body):
         return '"' + hashlib.md5(body).hexdigest() + '"'
