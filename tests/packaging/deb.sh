@@ -62,7 +62,8 @@ t_prints "tokens strictly rising"
 t_case "the quick start of the README, in its own words"
 sed -n '/^## Quick start: a cron job/,/^## /p' "$TENURE_ROOT/README.md" |
     sed -n '/^```sh$/,/^```$/{ /^```/d; p; }; /^```$/q' >"$root/quick"
-inside sh -e /quick
+# A user of its own: a store numbers the terms of all its names.
+inside env HOME=/srv sh -e /quick
 fine "the quick start"
 t_prints "leads with token 1"
 t_prints "nightly-report: free, last token 1"
