@@ -1,6 +1,6 @@
 # embed.cmake - the sandbox as it is delivered: for a web server, as one file, and compressed in C.
 #
-# usage: cmake -DWEB=DIR -DOUT=DIR -DPACKER=gzip;-9nc -DFILES=a;b -DSINGLE=html -P web/embed.cmake
+# usage: cmake -DWEB=DIR -DOUT=DIR -DGZIP=gzip -DFILES=a;b -DSINGLE=html -P web/embed.cmake
 #
 # WEB gets index.html, style.css and main.js, the modules of FILES in one: a request and a
 # compression of its own for each module would cost 4 kB. OUT/pages.c has all of it compressed.
@@ -23,7 +23,7 @@ set(script "")
 set(packed "")
 foreach(path IN LISTS FILES)
     get_filename_component(name ${path} NAME)
-    if(name MATCHES "\\.wasm$")
+    if(name MATCHES "\\.bin$")
         execute_process(COMMAND base64 -w 0 ${path} OUTPUT_VARIABLE wasm)
         list(APPEND packed ${path})
         continue()

@@ -1,6 +1,8 @@
 // engine.js - the simulator behind plain functions. It is the C of sim/, src/core and src/fence,
 // compiled to WebAssembly; nothing of it is written again here.
 
+import { unsqueeze } from "./unsqueeze.js";
+
 const NS_PER_MS = 1e6;
 
 export class Engine {
@@ -10,8 +12,8 @@ export class Engine {
     this.catalogue = JSON.parse(this.read(this.c.catalogue()));
   }
 
-  static async from(bytes) {
-    return new Engine((await WebAssembly.instantiate(bytes, {})).instance);
+  static async from(packed) {
+    return new Engine((await WebAssembly.instantiate(unsqueeze(packed), {})).instance);
   }
 
   read(at) {
@@ -104,7 +106,7 @@ export async function loadEngine() {
     const text = atob(inside.textContent.trim());
     return Engine.from(Uint8Array.from(text, (c) => c.charCodeAt(0)));
   }
-  const response = await fetch("sandbox.wasm");
-  if (!response.ok) throw new Error(`sandbox.wasm: ${response.status}`);
-  return Engine.from(await response.arrayBuffer());
+  const response = await fetch("sandbox.bin");
+  if (!response.ok) throw new Error(`sandbox.bin: ${response.status}`);
+  return Engine.from(new Uint8Array(await response.arrayBuffer()));
 }

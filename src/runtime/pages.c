@@ -19,7 +19,6 @@ const char *tn_page_type(const struct tn_page *page)
         { ".html", "text/html; charset=utf-8" },
         { ".js", "text/javascript; charset=utf-8" },
         { ".css", "text/css; charset=utf-8" },
-        { ".wasm", "application/wasm" },
     };
     size_t len = strlen(page->path);
 

@@ -417,7 +417,7 @@ def the_sandbox_is_served_below_the_console():
         if "sandbox" not in daemon.ask("GET", "/v1/whoami")[1]["shows"]:
             raise Skip("this build has no sandbox")
         for path, status, policy in [("/sandbox/", 200, "'self' 'wasm-unsafe-eval'"),
-                                     ("/sandbox/sandbox.wasm", 200, "'self' 'wasm-unsafe-eval'"),
+                                     ("/sandbox/sandbox.bin", 200, "'self' 'wasm-unsafe-eval'"),
                                      ("/sandbox", 301, "'self' 'wasm-unsafe-eval'"),
                                      ("/", 200, "'self'"), ("/sandboxes", 404, None),
                                      ("/sandbox/console.js", 404, None)]:

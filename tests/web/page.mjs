@@ -240,7 +240,7 @@ test("every act of a process and of the store does what it says", async () => {
 
 test("Chromium runs what node runs: stories, seeds, planted bugs, random scripts", async () => {
   const page = await openPage(browser, served.url);
-  const engine = await Engine.from(readFileSync(`${web}/sandbox.wasm`));
+  const engine = await Engine.from(readFileSync(`${web}/sandbox.bin`));
   const scripts = comparedScripts(engine).flatMap(([, list]) => list);
   assert.ok(scripts.length > 400, `${scripts.length} scripts`);
   const expected = scripts.map((script) => {
@@ -262,7 +262,7 @@ test("Chromium runs what node runs: stories, seeds, planted bugs, random scripts
 });
 
 test("the files work on any static host", async () => {
-  const types = { html: "text/html", js: "text/javascript", wasm: "application/wasm" };
+  const types = { html: "text/html", js: "text/javascript", bin: "application/octet-stream" };
   const host = createServer((request, response) => {
     const name = request.url.replace(/^\/some\/where\//, "").replace(/[?#].*/, "") || "index.html";
     response.setHeader("Content-Type", types[name.split(".").pop()] || "text/css");
@@ -273,7 +273,7 @@ test("the files work on any static host", async () => {
   const page = await openPage(browser, `${url}#1/31010/nodes=5+9000:freeze:a:22000+fence=off`);
   assert.equal((await seen(page)).resource.harmed, 1);
   const asked = page.requests.map((it) => it.replace(url, "").replace(/^(data:|#).*/, ""));
-  assert.deepEqual([...new Set(asked)].sort(), ["", "main.js", "sandbox.wasm", "style.css"]);
+  assert.deepEqual([...new Set(asked)].sort(), ["", "main.js", "sandbox.bin", "style.css"]);
   await page.context().close();
   host.closeAllConnections();
   await new Promise((done) => host.close(done));

@@ -9,7 +9,7 @@ import { Engine } from "../../web/engine.js";
 import { comparedScripts } from "./scripts.mjs";
 
 const [tenure, web] = process.argv.slice(2);
-const engine = await Engine.from(readFileSync(`${web}/sandbox.wasm`));
+const engine = await Engine.from(readFileSync(`${web}/sandbox.bin`));
 const run = promisify(execFile);
 let passed = 0;
 let failed = 0;
