@@ -1,5 +1,5 @@
 /* hosts.c - the two-level world: each host has an agent (core/agent.h) and some processes, which
- * know nothing but their agent; the agents know nothing but the store.
+ * know nothing but their agent; the agents know nothing but the store, or the two stores.
  *
  * All on one host read one clock. What is between a process and its agent is a socket: it loses
  * nothing but with the end of either, yet what is in it may wait for long. What is between an agent
@@ -66,6 +66,16 @@ static uint32_t name_of(const struct host_party *party, const struct tn_seat *se
     return seat != NULL ? (uint32_t)(seat - party->seats) : 0;
 }
 
+uint32_t sim_host_store_of(const struct host_world *hosts, uint32_t name)
+{
+    return name % hosts->store_count;
+}
+
+struct host_party *sim_host_arm(struct host_world *hosts, uint32_t host, uint32_t store)
+{
+    return &hosts->parties[store * hosts->host_count + host];
+}
+
 struct secret_fields {
     uint32_t party, incarnation;
     uint64_t number;
@@ -113,8 +123,8 @@ static void send_event(struct host_world *hosts, struct host_event *event)
         sim_host_at(hosts, world->now + sim_between(world, 1, hosts->delay / 10) + late, event);
         return;
     }
-    if (!hosts->healed &&
-        (sim_chance(world, hosts->drop_ppm) || world->now < hosts->agents[party->host].cut_until))
+    if (!hosts->healed && (sim_chance(world, hosts->drop_ppm) ||
+                           world->now < hosts->agents[party->host].cut_until[party->store]))
         return;
     if (!hosts->healed && sim_chance(world, 20000)) /* Twice. */
         sim_host_at(hosts, world->now + sim_between(world, 1, hosts->up.ttl), event);
@@ -122,12 +132,12 @@ static void send_event(struct host_world *hosts, struct host_event *event)
 }
 
 /* Before it is sent. */
-static void note_in_ledger(struct host_agent *agent, const struct host_event *event)
+static void note_in_ledger(struct host_agent *agent, uint32_t store, const struct host_event *event)
 {
     const struct tn_request *request = &event->request;
 
     if (request->kind == TN_OP_OPEN)
-        agent->ledger.life = request->life;
+        agent->ledger.life[store] = request->life;
     if (request->kind != TN_OP_ACQUIRE || agent->ledger.gen[event->name] == request->gen)
         return;
     agent->ledger.gen[event->name] = request->gen;
@@ -146,7 +156,7 @@ static void send(void *arg, const struct tn_request *request)
                                 .request = *request };
 
     if (party->is_agent)
-        note_in_ledger(&hosts->agents[party->host], &event);
+        note_in_ledger(&hosts->agents[party->host], party->store, &event);
     else
         event.served_by = hosts->parties[party->host].incarnation;
     send_event(hosts, &event);
@@ -259,34 +269,35 @@ static void pass_on(struct host_world *hosts, const struct tn_table *table,
     }
 }
 
-static tenure_ns store_now(const struct host_world *hosts)
+static tenure_ns store_now(const struct host_world *hosts, uint32_t store)
 {
-    return sim_clock_local(&hosts->store_clock, hosts->world->now);
+    return sim_clock_local(&hosts->stores[store].clock, hosts->world->now);
 }
 
-static void schedule_store(struct host_world *hosts)
+static void schedule_store(struct host_world *hosts, uint32_t index)
 {
-    tenure_ns at = tn_table_wake_at(hosts->store);
-    struct host_event event = { .kind = HOST_STORE_TIMER };
+    struct host_store *store = &hosts->stores[index];
+    tenure_ns at = tn_table_wake_at(store->table);
+    struct host_event event = { .kind = HOST_STORE_TIMER, .store = index };
 
     if (at == TN_NEVER)
         return;
-    at = sim_clock_real(&hosts->store_clock, at);
+    at = sim_clock_real(&store->clock, at);
     at = at > hosts->world->now ? at : hosts->world->now;
-    if (at == hosts->store_timer_at)
+    if (at == store->timer_at)
         return;
-    hosts->store_timer_at = at;
-    event.id = ++hosts->store_timer_id;
+    store->timer_at = at;
+    event.id = ++store->timer_id;
     sim_host_at(hosts, at, &event);
 }
 
-void sim_host_store_step(struct host_world *hosts, const struct tn_op *op)
+void sim_host_store_step(struct host_world *hosts, uint32_t store, const struct tn_op *op)
 {
     struct tn_result result;
 
-    tn_table_step(hosts->store, store_now(hosts), op, &result);
-    pass_on(hosts, hosts->store, NULL, &result, false);
-    schedule_store(hosts);
+    tn_table_step(hosts->stores[store].table, store_now(hosts, store), op, &result);
+    pass_on(hosts, hosts->stores[store].table, NULL, &result, false);
+    schedule_store(hosts, store);
 }
 
 void sim_host_agent_step(struct host_world *hosts, const struct host_party *party,
@@ -369,13 +380,15 @@ void sim_host_reply(struct host_world *hosts, const struct tn_table *table,
 
 static void store_serve(struct host_world *hosts, const struct host_event *event)
 {
+    uint32_t store = hosts->parties[event->party].store;
+    struct tn_table *table = hosts->stores[store].table;
     struct tn_op op = sim_host_op(event);
     struct tn_result result;
 
-    tn_table_step(hosts->store, store_now(hosts), &op, &result);
-    pass_on(hosts, hosts->store, NULL, &result, op.kind == TN_OP_OPEN || op.kind == TN_OP_RENEW);
-    sim_host_reply(hosts, hosts->store, event, &result, result.ttl);
-    schedule_store(hosts);
+    tn_table_step(table, store_now(hosts, store), &op, &result);
+    pass_on(hosts, table, NULL, &result, op.kind == TN_OP_OPEN || op.kind == TN_OP_RENEW);
+    sim_host_reply(hosts, table, event, &result, result.ttl);
+    schedule_store(hosts, store);
 }
 
 void sim_host_wish(struct host_world *hosts, struct host_party *party, uint32_t name,
@@ -407,27 +420,41 @@ static void schedule(struct host_world *hosts, struct host_party *party)
     sim_host_at(hosts, at, &event);
 }
 
-void sim_host_boot(struct host_world *hosts, uint32_t index)
+static void start(struct host_world *hosts, struct host_party *party)
 {
-    struct host_party *party = &hosts->parties[index];
-    tenure_ns now = sim_host_now(hosts, party);
-
-    if (party->up)
-        return;
     party->up = true;
     party->identity = ++party->incarnation;
     party->stopped_until = party->timer_at = 0;
     memset(party->told_won, 0, sizeof party->told_won);
     memset(party->draining, 0, sizeof party->draining);
-    sim_host_tell(hosts, index, "starts");
+    if (party->store == 0)
+        sim_host_tell(hosts, party->index, "starts");
     tn_candidate_init(&party->candidate, party->is_agent ? &hosts->up : &hosts->local,
                       party->is_agent ? &hosts->up_claim : &hosts->local_claim, true, &party_host,
                       party, tn_prng_next(&hosts->world->prng));
     for (uint32_t i = 0; i < HOST_NAMES; i++)
         tn_candidate_add(&party->candidate, &party->seats[i], NULL);
+}
+
+void sim_host_boot(struct host_world *hosts, uint32_t index)
+{
+    struct host_party *party = &hosts->parties[index];
+    uint32_t stores = party->is_agent ? hosts->store_count : 1;
+
+    if (party->is_agent)
+        party = sim_host_arm(hosts, party->host, 0);
+    if (party->up)
+        return;
+    start(hosts, party);
+    for (uint32_t i = 1; i < stores; i++)
+        start(hosts, sim_host_arm(hosts, party->host, i));
     if (party->is_agent)
         sim_host_agent_boot(hosts, party);
-    tn_candidate_open(&party->candidate, now);
+    for (uint32_t i = 0; i < stores; i++) {
+        struct host_party *one = party->is_agent ? sim_host_arm(hosts, party->host, i) : party;
+        tn_candidate_open(&one->candidate, sim_host_now(hosts, one));
+        schedule(hosts, one);
+    }
     for (uint32_t i = 0; i < HOST_NAMES && !party->is_agent; i++)
         sim_host_wish(hosts, party, i, TN_CLAIM_EV_CAMPAIGN);
     schedule(hosts, party);
@@ -445,6 +472,8 @@ void sim_host_crash(struct host_world *hosts, uint32_t index)
         return;
     sim_host_tell(hosts, index, "is killed");
     party->up = false;
+    for (uint32_t i = 0; i < hosts->store_count && party->is_agent; i++)
+        sim_host_arm(hosts, party->host, i)->up = false;
     if (!party->is_agent)
         send_event(hosts, &death);
 }
@@ -453,17 +482,16 @@ void sim_host_crash(struct host_world *hosts, uint32_t index)
 
 static void check_process(struct host_world *hosts, const struct host_party *party)
 {
-    const struct tn_session *session = &party->candidate.session;
+    tenure_ns deadline = tn_session_deadline(&party->candidate.session);
     const struct host_agent *agent = &hosts->agents[party->host];
 
-    if (tn_session_valid(session, sim_host_now(hosts, party)) &&
-        tn_session_deadline(session) > agent->proven)
-        sim_violate(hosts->world, "N1", "process %u is valid for %lld ms longer than its agent was",
-                    party->index,
-                    (long long)((tn_session_deadline(session) - agent->proven) / TN_MS(1)));
     for (uint32_t name = 0; name < HOST_NAMES; name++) {
+        tenure_ns proven = agent->proven[sim_host_store_of(hosts, name)];
         if (sim_host_token(hosts, party->index, name) == 0)
             continue;
+        if (deadline > proven)
+            sim_violate(hosts->world, "N1", "process %u leads %s for %lld ms longer than its agent",
+                        party->index, sim_name(name), (long long)((deadline - proven) / TN_MS(1)));
         for (uint32_t i = 0; i < hosts->party_count; i++)
             if (i != party->index && !hosts->parties[i].is_agent &&
                 sim_host_token(hosts, i, name) != 0)
@@ -546,8 +574,10 @@ static bool is_held_up(struct host_world *hosts, const struct host_party *party,
                        const struct host_event *event)
 {
     bool at_store = event->kind == HOST_STORE_TIMER || event->kind == HOST_REQUEST;
+    uint32_t store =
+        event->kind == HOST_REQUEST ? hosts->parties[event->party].store : event->store;
     tenure_ns until = party != NULL ? party->stopped_until
-                      : at_store    ? hosts->store_stopped_until
+                      : at_store    ? hosts->stores[store].stopped_until
                                     : 0;
 
     if (party != NULL && !party->up)
@@ -586,9 +616,9 @@ void sim_host_handle(struct host_world *hosts, const struct host_event *event)
         hear(hosts, party, event);
     else if (event->kind == HOST_REQUEST)
         store_serve(hosts, event);
-    else if (event->kind == HOST_STORE_TIMER && event->id == hosts->store_timer_id) {
-        hosts->store_timer_at = 0;
-        sim_host_store_step(hosts, &tick);
+    else if (event->kind == HOST_STORE_TIMER && event->id == hosts->stores[event->store].timer_id) {
+        hosts->stores[event->store].timer_at = 0;
+        sim_host_store_step(hosts, event->store, &tick);
     } else if (event->kind == HOST_BOOT)
         sim_host_boot(hosts, event->party);
     else if (event->kind == HOST_FAULT)
@@ -597,6 +627,9 @@ void sim_host_handle(struct host_world *hosts, const struct host_event *event)
         sim_host_phase(hosts);
     if (party != NULL && party->is_agent)
         sim_host_agent_settle(hosts, party);
-    if (party != NULL && party->up)
+    for (uint32_t i = 0; party != NULL && party->is_agent && party->up && i < hosts->store_count;
+         i++)
+        schedule(hosts, sim_host_arm(hosts, party->host, i));
+    if (party != NULL && party->up && !party->is_agent)
         schedule(hosts, party);
 }

@@ -1,4 +1,5 @@
-/* hosts.h - the two-level world: processes on hosts, an agent on each host, one store above them.
+/* hosts.h - the two-level world: processes on hosts, an agent on each host, one store above them or
+ * two, each with names of its own.
  *
  * Private to hosts*.c. */
 #ifndef TN_SIM_HOSTS_H
@@ -10,7 +11,8 @@
 #define HOSTS_MAX 3
 #define HOST_PROCESSES 3 /* Per host, at most. */
 #define HOST_NAMES 2
-#define HOST_PARTIES (HOSTS_MAX * (1 + HOST_PROCESSES))
+#define HOST_STORES 2
+#define HOST_PARTIES (HOSTS_MAX * (HOST_STORES + HOST_PROCESSES))
 #define HOST_EVENTS 1024
 #define HOST_NEWS 64
 
@@ -36,6 +38,7 @@ struct host_event {
     enum host_event_kind kind;
     uint32_t party, incarnation; /* Who asks, or who is told. */
     uint32_t identity;           /* Whose secrets it has. */
+    uint32_t store;              /* Of STORE_TIMER. */
     uint32_t served_by;          /* The incarnation of the agent that was asked. */
     uint32_t name;
     uint64_t id, life, gen, token;
@@ -47,12 +50,14 @@ struct host_event {
 
 struct host_world;
 
-/* A candidate: a process, at its agent; or an agent, at the store. */
+/* A candidate: a process, at its agent; or an agent, at a store. An agent is one for each store;
+ * they are up, stopped and killed together, and the first stands for the agent. */
 struct host_party {
     struct host_world *hosts;
     struct tn_candidate candidate;
     struct tn_seat seats[HOST_NAMES];
     uint32_t index, host, incarnation;
+    uint32_t store;    /* An agent's. */
     uint32_t identity; /* The incarnation that its secrets are of: an earlier one, if resumed. */
     bool up, is_agent;
     tenure_ns stopped_until; /* Real. */
@@ -75,13 +80,14 @@ struct host_agent {
     struct tn_agent_name names[HOST_NAMES];
     struct host_news news[HOST_NEWS];
     uint32_t news_count;
-    tenure_ns allowed;   /* The latest deadline that a local session may have, by its answers. */
-    tenure_ns cut_until; /* Real: no way to the store. */
+    tenure_ns cut_until[HOST_STORES]; /* Real: no way to that store. */
     struct sim_clock clock;
-    tenure_ns proven;  /* N1: the latest deadline that the agent had upstream. */
-    uint32_t identity; /* That its secrets are of. */
-    struct {           /* What it knows when it starts again, as runtime/ledger.h. */
-        uint64_t life, starts, gen[HOST_NAMES], token[HOST_NAMES];
+    tenure_ns proven[HOST_STORES];  /* N1: the latest deadline that the agent had upstream. */
+    tenure_ns started;              /* On its clock. */
+    bool awaited[HOST_STORES];      /* Resumed, and not confirmed yet. */
+    uint32_t identity[HOST_STORES]; /* That its secrets are of. */
+    struct {                        /* What it knows when it starts again, as runtime/ledger.h. */
+        uint64_t life[HOST_STORES], starts, gen[HOST_NAMES], token[HOST_NAMES];
     } ledger;
 };
 
@@ -98,13 +104,20 @@ struct host_world {
     uint32_t phase;
     struct host_party parties[HOST_PARTIES];
     struct host_agent agents[HOSTS_MAX];
-    struct tn_table *store;
-    void *store_block;
-    struct sim_clock store_clock;
-    tenure_ns store_stopped_until;
-    uint64_t store_timer_id;
-    tenure_ns store_timer_at;
+    uint32_t store_count;
+    struct host_store {
+        struct tn_table *table;
+        void *block;
+        struct sim_clock clock;
+        tenure_ns stopped_until;
+        uint64_t timer_id;
+        tenure_ns timer_at;
+    } stores[HOST_STORES];
     size_t store_size, agent_size;
+    struct { /* N3: who led when a store died. */
+        uint32_t party;
+        uint64_t token;
+    } led[HOST_NAMES];
     uint64_t won[HOST_NAMES]; /* P2: the highest token that a process has led with. */
     uint64_t order;
     struct host_event events[HOST_EVENTS];
@@ -115,8 +128,12 @@ struct host_world {
 void sim_host_at(struct host_world *hosts, tenure_ns at, const struct host_event *event);
 void sim_host_boot(struct host_world *hosts, uint32_t party);
 void sim_host_crash(struct host_world *hosts, uint32_t party);
-/* An operator's word at the store. */
-void sim_host_store_step(struct host_world *hosts, const struct tn_op *op);
+/* An operator's word at a store. */
+void sim_host_store_step(struct host_world *hosts, uint32_t store, const struct tn_op *op);
+/* The store that has the name. */
+uint32_t sim_host_store_of(const struct host_world *hosts, uint32_t name);
+/* What the agent of @host is at @store. */
+struct host_party *sim_host_arm(struct host_world *hosts, uint32_t host, uint32_t store);
 /* The token with which this process may act now, or 0. */
 uint64_t sim_host_token(const struct host_world *hosts, uint32_t party, uint32_t name);
 tenure_ns sim_host_now(const struct host_world *hosts, const struct host_party *party);

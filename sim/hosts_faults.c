@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "sim/hosts.h"
 
-enum phase { PHASE_SAFETY, PHASE_HEAL, PHASE_KILL, PHASE_END };
+enum phase { PHASE_SAFETY, PHASE_HEAL, PHASE_DEAD, PHASE_BACK, PHASE_KILL, PHASE_END };
 
 /* --- Faults ----------------------------------------------------------------------------------- */
 
@@ -25,11 +25,12 @@ static uint32_t pick_name(struct host_world *hosts)
 static uint32_t pick_process(struct host_world *hosts)
 {
     uint32_t leader = leader_of(hosts, pick_name(hosts));
-    uint32_t processes = hosts->party_count - hosts->host_count;
+    uint32_t agents = hosts->host_count * hosts->store_count;
+    uint32_t processes = hosts->party_count - agents;
 
     if (leader != SIM_NOBODY && sim_chance(hosts->world, TN_PPM / 2))
         return leader;
-    return hosts->host_count + (uint32_t)tn_prng_below(&hosts->world->prng, processes);
+    return agents + (uint32_t)tn_prng_below(&hosts->world->prng, processes);
 }
 
 static tenure_ns pick_span(struct host_world *hosts)
@@ -39,8 +40,12 @@ static tenure_ns pick_span(struct host_world *hosts)
 
 static void stop(struct host_world *hosts, uint32_t party)
 {
+    tenure_ns until = pick_span(hosts);
+
     sim_host_tell(hosts, party, "is stopped");
-    hosts->parties[party].stopped_until = pick_span(hosts);
+    hosts->parties[party].stopped_until = until;
+    for (uint32_t i = 0; i < hosts->store_count && hosts->parties[party].is_agent; i++)
+        sim_host_arm(hosts, party, i)->stopped_until = until;
     sim_fired(hosts->world, SIM_FAULT_PAUSE);
 }
 
@@ -73,13 +78,20 @@ static void suspend_host(struct host_world *hosts, uint32_t host)
     sim_fired(hosts->world, SIM_FAULT_SUSPEND);
 }
 
-static void restart_store(struct host_world *hosts)
+/* Of two stores mostly one is hurt at a time. */
+static uint32_t pick_store(struct host_world *hosts)
+{
+    return hosts->store_count > 1 ? (uint32_t)tn_prng_below(&hosts->world->prng, 2) : 0;
+}
+
+static void restart_store(struct host_world *hosts, uint32_t index)
 {
     const struct tn_op tick = { .kind = TN_OP_TICK };
+    struct host_store *store = &hosts->stores[index];
 
-    sim_trace_other(hosts->world, "store", "restarts");
-    tn_table_restart(hosts->store, sim_clock_local(&hosts->store_clock, hosts->world->now));
-    sim_host_store_step(hosts, &tick);
+    sim_trace_other(hosts->world, "store", "%u restarts", index);
+    tn_table_restart(store->table, sim_clock_local(&store->clock, hosts->world->now));
+    sim_host_store_step(hosts, index, &tick);
     sim_fired(hosts->world, SIM_FAULT_STORE_RESTART);
 }
 
@@ -90,15 +102,22 @@ static void revoke(struct host_world *hosts)
     struct tn_op op = { .kind = TN_OP_REVOKE, .name = sim_name(name), .name_len = lens[name] };
 
     sim_trace_other(hosts->world, "store", "an operator revokes %s", sim_name(name));
-    sim_host_store_step(hosts, &op);
+    sim_host_store_step(hosts, sim_host_store_of(hosts, name), &op);
     sim_fired(hosts->world, SIM_FAULT_REVOKE);
 }
 
-static void cut(struct host_world *hosts, uint32_t host)
+static void cut(struct host_world *hosts, uint32_t host, uint32_t store)
 {
-    sim_host_tell(hosts, host, "is cut off from the store");
-    hosts->agents[host].cut_until = pick_span(hosts);
+    sim_host_tell(hosts, host, store > 0 ? "is cut off from store 1" : "is cut off from store 0");
+    hosts->agents[host].cut_until[store] = pick_span(hosts);
     sim_fired(hosts->world, SIM_FAULT_CUT_BOTH);
+}
+
+static void stop_store(struct host_world *hosts, uint32_t store)
+{
+    sim_trace_other(hosts->world, "store", "%u is stopped", store);
+    hosts->stores[store].stopped_until = pick_span(hosts);
+    sim_fired(hosts->world, SIM_FAULT_STORE_PAUSE);
 }
 
 static void resign(struct host_world *hosts, uint32_t party)
@@ -137,18 +156,16 @@ void sim_host_fault(struct host_world *hosts)
         suspend_host(hosts, host);
         break;
     case 6:
-        restart_store(hosts);
+        restart_store(hosts, pick_store(hosts));
         break;
     case 7:
         revoke(hosts);
         break;
     case 8:
-        cut(hosts, host);
+        cut(hosts, host, pick_store(hosts));
         break;
     case 9:
-        sim_trace_other(hosts->world, "store", "is stopped");
-        hosts->store_stopped_until = pick_span(hosts);
-        sim_fired(hosts->world, SIM_FAULT_STORE_PAUSE);
+        stop_store(hosts, pick_store(hosts));
         break;
     default:
         resign(hosts, process);
@@ -184,7 +201,8 @@ static void heal(struct host_world *hosts)
 {
     sim_trace_other(hosts->world, "world", "all is mended");
     hosts->healed = true;
-    hosts->store_stopped_until = 0;
+    for (uint32_t i = 0; i < hosts->store_count; i++)
+        hosts->stores[i].stopped_until = 0;
     for (uint32_t i = 0; i < hosts->party_count; i++)
         hosts->parties[i].stopped_until = 0;
     for (uint32_t i = 0; i < hosts->event_count; i++) /* What is late comes soon. */
@@ -193,6 +211,41 @@ static void heal(struct host_world *hosts)
             hosts->events[i].at = hosts->world->now + hosts->up.ttl;
     for (uint32_t i = 0; i < hosts->party_count; i++)
         sim_host_boot(hosts, i);
+}
+
+/* N3: one of two stores is stopped for so long that nothing of it can be left. */
+static tenure_ns kill_store(struct host_world *hosts)
+{
+    tenure_ns dead = hosts->store_count > 1 ? 2 * hosts->up.ttl : 0;
+
+    check_led(hosts, "after everything was mended");
+    for (uint32_t name = 0; name < HOST_NAMES; name++) {
+        hosts->led[name].party = leader_of(hosts, name);
+        if (hosts->led[name].party != SIM_NOBODY)
+            hosts->led[name].token = sim_host_token(hosts, hosts->led[name].party, name);
+    }
+    if (dead > 0) {
+        sim_trace_other(hosts->world, "store", "1 is dead");
+        hosts->stores[1].stopped_until = hosts->world->now + dead;
+    }
+    return dead;
+}
+
+/* Whoever led names of the other store leads them still, with the same token. */
+static tenure_ns revive_store(struct host_world *hosts)
+{
+    for (uint32_t name = 0; hosts->store_count > 1 && name < HOST_NAMES; name++) {
+        uint32_t leader = leader_of(hosts, name);
+        if (sim_host_store_of(hosts, name) == 1 && leader != SIM_NOBODY)
+            sim_violate(hosts->world, "N1", "process %u leads %s above a store that is dead",
+                        leader, sim_name(name));
+        if (sim_host_store_of(hosts, name) == 0 &&
+            (leader != hosts->led[name].party ||
+             sim_host_token(hosts, leader, name) != hosts->led[name].token))
+            sim_violate(hosts->world, "N3", "process %u lost %s, whose store is well",
+                        hosts->led[name].party, sim_name(name));
+    }
+    return hosts->store_count > 1 ? settle_bound(hosts) : 0;
 }
 
 /* With no process left on its host, the agent gives its names back all the same. */
@@ -234,6 +287,12 @@ void sim_host_phase(struct host_world *hosts)
     case PHASE_HEAL:
         heal(hosts);
         in = settle_bound(hosts);
+        break;
+    case PHASE_DEAD:
+        in = kill_store(hosts);
+        break;
+    case PHASE_BACK:
+        in = revive_store(hosts);
         break;
     case PHASE_KILL:
         kill_leader(hosts);

@@ -37,8 +37,10 @@ static void open_tables(struct host_world *hosts)
                                       .text_bytes = 65536,
                                       .hash_key = { hosts->world->seed, 2 } };
 
-    memset(hosts->store_block, 0, hosts->store_size);
-    hosts->store = tn_table_init(hosts->store_block, &limits);
+    for (uint32_t i = 0; i < hosts->store_count; i++) {
+        memset(hosts->stores[i].block, 0, hosts->store_size);
+        hosts->stores[i].table = tn_table_init(hosts->stores[i].block, &limits);
+    }
 }
 
 static void pick_world(struct host_world *hosts)
@@ -57,15 +59,20 @@ static void pick_world(struct host_world *hosts)
     hosts->unread_ppm = (uint32_t)tn_prng_range(&world->prng, 0, TN_PPM);
     hosts->host_count = (uint32_t)tn_prng_range(&world->prng, 2, HOSTS_MAX);
     hosts->process_count = (uint32_t)tn_prng_range(&world->prng, 1, HOST_PROCESSES);
-    hosts->party_count = hosts->host_count * (1 + hosts->process_count);
-    hosts->store_clock = pick_clock(world);
+    hosts->store_count = (uint32_t)tn_prng_range(&world->prng, 1, HOST_STORES);
+    hosts->party_count = hosts->host_count * (hosts->store_count + hosts->process_count);
+    for (uint32_t i = 0; i < hosts->store_count; i++)
+        hosts->stores[i].clock = pick_clock(world);
     for (uint32_t i = 0; i < hosts->host_count; i++)
         hosts->agents[i].clock = pick_clock(world);
     for (uint32_t i = 0; i < hosts->party_count; i++)
-        hosts->parties[i] = (struct host_party) { .hosts = hosts,
-                                                  .index = i,
-                                                  .host = i % hosts->host_count,
-                                                  .is_agent = i < hosts->host_count };
+        hosts->parties[i] = (struct host_party) {
+            .hosts = hosts,
+            .index = i,
+            .host = i % hosts->host_count,
+            .store = i < hosts->host_count * hosts->store_count ? i / hosts->host_count : 0,
+            .is_agent = i < hosts->host_count * hosts->store_count
+        };
 }
 
 /* Memory is kept from one seed to the next. */
@@ -87,8 +94,10 @@ static struct host_world *get_hosts(struct sim_world *world)
     TN_ASSERT(hosts != NULL);
     hosts->store_size = tn_table_size(&store);
     hosts->agent_size = tn_table_size(&agent);
-    hosts->store_block = malloc(hosts->store_size);
-    TN_ASSERT(hosts->store_block != NULL);
+    for (uint32_t i = 0; i < HOST_STORES; i++) {
+        hosts->stores[i].block = malloc(hosts->store_size);
+        TN_ASSERT(hosts->stores[i].block != NULL);
+    }
     for (uint32_t i = 0; i < HOSTS_MAX; i++) {
         hosts->agents[i].block = malloc(hosts->agent_size);
         TN_ASSERT(hosts->agents[i].block != NULL);
@@ -105,7 +114,8 @@ void sim_hosts_free(struct sim_world *world)
         return;
     for (uint32_t i = 0; i < HOSTS_MAX; i++)
         free(hosts->agents[i].block);
-    free(hosts->store_block);
+    for (uint32_t i = 0; i < HOST_STORES; i++)
+        free(hosts->stores[i].block);
     free(hosts);
     world->hosts = NULL;
 }
@@ -114,13 +124,14 @@ void sim_hosts_run(struct sim_world *world)
 {
     struct host_world *hosts = get_hosts(world);
     struct host_world fresh = { .world = world,
-                                .store_block = hosts->store_block,
                                 .store_size = hosts->store_size,
                                 .agent_size = hosts->agent_size };
     struct host_event event = { .kind = HOST_PHASE };
 
     for (uint32_t i = 0; i < HOSTS_MAX; i++)
         fresh.agents[i].block = hosts->agents[i].block;
+    for (uint32_t i = 0; i < HOST_STORES; i++)
+        fresh.stores[i].block = hosts->stores[i].block;
     *hosts = fresh;
     tn_prng_seed(&world->prng, world->seed ^ 0x686f737473);
     world->now = TN_SEC(1);

@@ -32,6 +32,7 @@ struct tn_session_record {
     struct tn_secret secret;
     tenure_ns ttl;
     tenure_ns expires_at;
+    tenure_ns allowed;    /* An agent's: the latest deadline that its answers can have allowed. */
     tenure_ns timer_key;  /* What the timer heap sorts by; at or before the real due time. */
     uint64_t seq;         /* Newest attempt seen. */
     uint64_t beat;        /* Renewals so far, for observers. */

@@ -196,6 +196,7 @@ struct tn_session_view {
     uint32_t label_len;
     tenure_ns ttl;
     tenure_ns expires_at; /* On the authority's clock. */
+    tenure_ns allowed;    /* See tn_table_allow. */
     bool closed;          /* Over; what it had is being let go. */
     uint32_t owner;       /* 0: nobody's. */
     const struct tn_soft *soft;
@@ -235,6 +236,15 @@ TENURE_MUST_USE int tn_table_put_soft(struct tn_table *table, const struct tn_se
                                       const struct tn_soft *soft);
 TENURE_MUST_USE int tn_table_put_rest(struct tn_table *table, const struct tn_lease_view *view,
                                       const struct tn_secret *rest);
+
+/* An agent has answered @session (tn_table_session_of): it may be valid until @until. The latest
+ * one counts. */
+void tn_table_allow(struct tn_table *table, uint32_t session, tenure_ns until);
+
+/* The latest deadline that the session which has @lease can have, by an agent's answers; 0: it is
+ * free. After tn_table_restart whatever the agent before can have allowed, and no answer allowed
+ * more than the session's own TTL (N2). */
+tenure_ns tn_table_allowed(const struct tn_table *table, uint32_t lease);
 
 /* How much there is of what the limits bound. */
 struct tn_table_counts {

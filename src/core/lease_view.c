@@ -20,6 +20,7 @@ static void restart_session(struct tn_table *table, uint32_t session, tenure_ns 
         tn_lease_at(table, i)->free_at = now + record->ttl;
     if (!table->limits.observed)
         record->expires_at = now + (TN_PLANT(RESTART_FORGETS) ? record->ttl / 8 : record->ttl);
+    record->allowed = TN_PLANT(AGENT_UNTOLD) ? 0 : now + record->ttl;
     record->timer_key = record->closed ? now : record->expires_at;
     record->seq = 0; /* Renewals are not on record; the next one counts whatever its number. */
     record->heap_at = 0;
@@ -103,6 +104,7 @@ void tn_table_session(const struct tn_table *table, uint32_t session,
         .label_len = record->label.len,
         .ttl = record->ttl,
         .expires_at = record->expires_at,
+        .allowed = record->allowed,
         .closed = record->closed,
         .owner = record->owner,
         .soft = &record->soft,
@@ -114,6 +116,19 @@ void tn_table_session(const struct tn_table *table, uint32_t session,
 uint32_t tn_table_session_of(const struct tn_table *table, const struct tn_secret *secret)
 {
     return tn_session_find(table, secret);
+}
+
+void tn_table_allow(struct tn_table *table, uint32_t session, tenure_ns until)
+{
+    struct tn_session_record *record = tn_session_at(table, session);
+    if (until > record->allowed)
+        record->allowed = until;
+}
+
+tenure_ns tn_table_allowed(const struct tn_table *table, uint32_t lease)
+{
+    const struct tn_lease_record *record = tn_lease_at(table, lease);
+    return record->state != TN_LEASE_FREE ? tn_session_at(table, record->session)->allowed : 0;
 }
 
 uint32_t tn_table_next_held(const struct tn_table *table, uint32_t session, uint32_t lease)

@@ -89,6 +89,14 @@
     X(NAMED_OLDEST, "named-oldest", "P7", "of the keys that bear our name, the oldest is ours")    \
     X(AGENT_NOT_NESTED, "agent-not-nested", "N1",                                                  \
       "a local TTL is promised beyond the agent's upstream deadline")                              \
+    X(AGENT_ONE_DEADLINE, "agent-one-deadline", "N1",                                              \
+      "of several upstreams only the first one's deadline is promised within")                     \
+    X(AGENT_COUNTED_LATE, "agent-counted-late", "N1",                                              \
+      "a dead upstream no longer bounds what is promised, and its names are not recalled yet")     \
+    X(AGENT_GRANTS_EARLY, "agent-grants-early", "N1",                                              \
+      "a grant goes to a session that may be valid beyond that upstream's deadline")               \
+    X(AGENT_DRAGS_ALL, "agent-drags-all", "N3",                                                    \
+      "a dead upstream bounds what is promised to a session until its other names are lost")       \
     X(AGENT_TOKEN_KEPT, "agent-token-kept", "P2", "the next local holder gets the same token")     \
     X(AGENT_GRANTS, "agent-grants", "P2", "an agent grants a name that upstream did not give it")  \
     X(AGENT_LOST_IGNORED, "agent-lost-ignored", "P1",                                              \

@@ -8,7 +8,12 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "core/agent.h"
 #include "core/lease_table.h"
+
+/* Upstreams of one agent, at most; and the bytes of a prefix. */
+#define TN_UPSTREAMS_MAX 16
+#define TN_UPSTREAM_PREFIX_MAX 128
 
 struct tn_server;
 struct tn_call;
@@ -24,17 +29,23 @@ void tn_agent_free(struct tn_server *server); /* The loop has. */
 void tn_agent_changed(struct tn_server *server, const struct tn_notice *notice);
 /* The same, or its line has changed. */
 void tn_agent_look(struct tn_server *server, uint32_t lease);
-/* Hear upstream's news. Returns the deadline that was proven before; before each step that opens or
- * renews a session. */
-tenure_ns tn_agent_listen(struct tn_server *server);
+/* What upstreams had proven before their news. */
+struct tn_agent_bounds {
+    struct tn_agent_reach list[TN_UPSTREAMS_MAX];
+};
+/* Hear the upstreams' news; before the step @op, which opens or renews a session. What it has of an
+ * upstream that no longer counts for it is recalled (N3). */
+void tn_agent_listen(struct tn_server *server, const struct tn_op *op,
+                     struct tn_agent_bounds *ret_bounds);
 /* The TTL to answer with, behind tn_agent_listen and that step (N1). False: it is answered. */
-bool tn_agent_promise(struct tn_call *call, tenure_ns proven, tenure_ns *ttl);
+bool tn_agent_promise(struct tn_call *call, const struct tn_op *op,
+                      const struct tn_agent_bounds *bounds, tenure_ns *ttl);
 /* What is on record of a name that no local session has; @ret_view points into the agent's memory.
  * False: not known yet; then tn_wait_looked comes, unless upstream does not answer. */
 bool tn_agent_record(struct tn_server *server, const char *name, uint32_t len,
                      struct tn_lease_view *ret_view);
-/* Whether one more name may be observed upstream; it is answered otherwise. Before the two that
- * observe on behalf of those who only look. */
+/* Whether the name has an upstream, and one more may be observed there; it is answered otherwise.
+ * Before the two that observe on behalf of those who only look. */
 bool tn_agent_may_look(struct tn_call *call, const char *name, uint32_t len);
 /* The name's changes upstream are for the watchers of the name, too. False: no memory. */
 bool tn_agent_watch(struct tn_server *server, const char *name, uint32_t len);
@@ -43,5 +54,6 @@ void tn_agent_sweep(struct tn_server *server);
 /* Whether the command can be carried out here; it is answered otherwise. */
 bool tn_agent_may(struct tn_call *call);
 void tn_agent_metrics(struct tn_server *server, struct tn_text *text);
+void tn_agent_info(struct tn_server *server, struct tn_text *text);
 
 #endif

@@ -69,7 +69,7 @@ void tn_cmd_info(struct tn_call *call)
 {
     const struct tn_server *server = call->server;
     struct tn_table_counts counts;
-    char buf[4096];
+    char buf[8192]; /* With 16 upstreams. */
     struct tn_process process;
     struct tn_text text;
     struct tn_resp_out *out;
@@ -108,6 +108,7 @@ void tn_cmd_info(struct tn_call *call)
     add_line(&text, "renewals", server->count.renewals);
     add_line(&text, "refusals", server->count.refusals);
     add_line(&text, "sessions_expired", server->count.expired);
+    tn_agent_info(call->server, &text);
     tn_text_add(&text, "\r\n# Journal\r\n");
     add_line(&text, "journal_flushes", server->journal.flushes);
     add_line(&text, "journal_frame", server->journal.seq);

@@ -148,13 +148,14 @@ static void do_open(struct tn_call *call)
         op.label_len = options.label->len;
     }
     tn_owner_name(call, TN_LIMIT_SESSIONS, &op);
-    tenure_ns proven = tn_agent_listen(call->server);
+    struct tn_agent_bounds bounds;
+    tn_agent_listen(call->server, &op, &bounds);
     tn_server_step(call->server, &op, &result);
     if (result.answer != TN_ANSWER_OK) {
         tn_owner_refuse(call, &op, &result);
         return;
     }
-    if (!tn_agent_promise(call, proven, &result.ttl))
+    if (!tn_agent_promise(call, &op, &bounds, &result.ttl))
         return;
     if (call->conn->out.resp3)
         (void)tn_link_attach(call->server, call->conn, &op.session);
@@ -197,14 +198,15 @@ static void renew_one(struct tn_call *call, uint32_t index, uint64_t seq, uint64
         return;
     op.seq = seq_of(call->server, seq);
     tn_owner_name(call, TN_LIMIT_LEASES, &op);
-    tenure_ns proven = tn_agent_listen(call->server);
+    struct tn_agent_bounds bounds;
+    tn_agent_listen(call->server, &op, &bounds);
     tn_server_step(call->server, &op, &result);
     call->server->count.renewals++;
     if (call->conn->renewed++ == 0)
         call->conn->renewed_at = call->server->now;
     if (result.answer == TN_ANSWER_OK && !tn_pending_take_back(call->server, &op, &result))
         call->renews = false;
-    if (result.answer == TN_ANSWER_OK && !tn_agent_promise(call, proven, &result.ttl))
+    if (result.answer == TN_ANSWER_OK && !tn_agent_promise(call, &op, &bounds, &result.ttl))
         return;
     if (result.answer == TN_ANSWER_OK)
         reply_renewed(call, &result);

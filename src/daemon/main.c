@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "base/name.h"
 #include "base/number.h"
 #include "base/pattern.h"
 #include "base/time.h"
 #include "core/agent.h"
 #include "daemon/server.h"
+#include "lib/agent.h"
 #include "runtime/notify.h"
 #include "runtime/socket_path.h"
 
@@ -61,6 +63,8 @@ static const char usage[] =
     "one\n"
     "                         client for all processes of its host. With --data it goes on where\n"
     "                         it was when it is started again; without, nothing is kept on disk\n"
+    "  --upstream PREFIX/=URL the same for the names below PREFIX/ only; may be repeated, for a\n"
+    "                         cluster in each failure domain\n"
     "  --upstream-ttl D       of the agent's session there [30s]\n"
     "  --max-connections N    [10000]\n"
     "  --max-connections-per-peer N   of one process, or of one address\n"
@@ -76,6 +80,7 @@ struct settings {
     struct tn_server_config config;
     uint64_t sessions, leases, waiters, conns, peer_conns, slow, idle;
     char data[512], witness[540], socket[100], url[140];
+    char prefixes[TN_UPSTREAMS_MAX][TN_UPSTREAM_PREFIX_MAX + 1];
     bool has_witness, only_check;
 };
 
@@ -143,7 +148,6 @@ static const char **path_of(struct tn_server_config *config, const char *option)
         { "--tls-ca", &config->tls_ca },
         { "--socket-group", &config->socket_group },
         { "--metrics-names", &config->metrics_names },
-        { "--upstream", &config->upstream },
     };
 
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
@@ -187,6 +191,43 @@ static int check_listen(const char *where)
     return bad("'%s': the path of a socket has at most 107 characters", where);
 }
 
+/* "eu/": whole segments, and not those of operators' notes. */
+static bool is_prefix(const char *text, size_t len)
+{
+    return len > 1 && len <= TN_UPSTREAM_PREFIX_MAX && text[len - 1] == '/' &&
+           tn_name_check(text, len - 1, NULL) == 0 && strncmp(text, "~tenure/", 8) != 0;
+}
+
+/* [PREFIX/=]URL. A URL has a ":" before any "=". */
+static int take_upstream(struct settings *settings, const char *value)
+{
+    struct tn_server_config *config = &settings->config;
+    uint32_t index = config->upstream_count;
+    const char *sign = strchr(value, '=');
+    size_t len = sign != NULL ? (size_t)(sign - value) : 0;
+    bool below = sign != NULL && (strcspn(value, ":") > len || is_prefix(value, len));
+
+    if (index == TN_UPSTREAMS_MAX)
+        return bad("too many --upstream at '%s'", value);
+    if (below && !is_prefix(value, len))
+        return bad("--upstream: what stands before the '=' of '%s' is no prefix of names, as eu/ "
+                   "is",
+                   value);
+    char *prefix = settings->prefixes[index];
+    if (below)
+        memcpy(prefix, value, len);
+    prefix[below ? len : 0] = 0;
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(config->upstreams[i].prefix, prefix) == 0)
+            return bad(below ? "--upstream: %s has one already"
+                             : "--upstream: all other names have one already, not also '%s'",
+                       below ? prefix : value);
+    config->upstreams[index].prefix = prefix;
+    config->upstreams[index].url = below ? sign + 1 : value;
+    config->upstream_count++;
+    return -1;
+}
+
 /* Returns -1 to go on, or an exit status. */
 static int take_value(struct settings *settings, const char *option, const char *value)
 {
@@ -209,6 +250,8 @@ static int take_value(struct settings *settings, const char *option, const char 
         if (tn_duration_parse(value, &config->upstream_ttl) != 0 ||
             config->upstream_ttl < TN_SEC(3) || config->upstream_ttl > TN_SEC(24 * 3600))
             return bad("--upstream-ttl: '%s' is not a duration from 3s to 24h", value);
+    } else if (strcmp(option, "--upstream") == 0) {
+        return take_upstream(settings, value);
     } else if (strcmp(option, "--witness") == 0) {
         settings->has_witness = true;
         config->journal.witness = strcmp(value, "none") == 0 ? NULL : value;
@@ -225,7 +268,8 @@ static bool has_value(struct settings *settings, const char *option)
 {
     return strcmp(option, "--listen") == 0 || strcmp(option, "--witness") == 0 ||
            strcmp(option, "--log-format") == 0 || strcmp(option, "--upstream-ttl") == 0 ||
-           path_of(&settings->config, option) != NULL || number_of(settings, option) != NULL;
+           strcmp(option, "--upstream") == 0 || path_of(&settings->config, option) != NULL ||
+           number_of(settings, option) != NULL;
 }
 
 /* "option value", or nothing but a comment. */
@@ -355,12 +399,11 @@ static int choose_data(struct settings *settings)
 
 /* An agent that asks itself waits for ever. Longer circles are not seen here. "unix:" is the socket
  * where it listens unless it is told where. */
-static int check_circle(const struct settings *settings)
+static int check_circle(const struct settings *settings, const char *upstream)
 {
     const struct tn_server_config *config = &settings->config;
-    const char *upstream = config->upstream;
 
-    for (uint32_t i = 0; upstream != NULL && i < config->listen_count; i++) {
+    for (uint32_t i = 0; i < config->listen_count; i++) {
         const char *listen = config->listen[i];
         const char *at = strstr(upstream, "://");
         bool same = strcmp(upstream, listen) == 0 ||
@@ -371,6 +414,15 @@ static int check_circle(const struct settings *settings)
             return bad("--upstream: %s is where this agent listens itself", listen);
     }
     return -1;
+}
+
+static int check_circles(const struct settings *settings)
+{
+    int status = -1;
+
+    for (uint32_t i = 0; status < 0 && i < settings->config.upstream_count; i++)
+        status = check_circle(settings, settings->config.upstreams[i].url);
+    return status;
 }
 
 /* The folder of the default socket must be this user's alone: who can write there could put
@@ -467,19 +519,53 @@ static int check_pattern(const struct tn_server_config *config)
     return bad("--metrics-names: '%s' is not a pattern, as 'jobs/*' is", config->metrics_names);
 }
 
+/* Two sessions in one store, with names of the one below those of the other: somebody has forgotten
+ * to change the second URL. */
+static int check_same_store(const struct tn_server_config *config, uint32_t index)
+{
+    const char *prefix = config->upstreams[index].prefix;
+    const char *url = config->upstreams[index].url;
+
+    for (uint32_t i = 0; i < config->upstream_count; i++) {
+        const char *other = config->upstreams[i].prefix;
+        if (i != index && strcmp(config->upstreams[i].url, url) == 0 &&
+            strncmp(prefix, other, strlen(other)) == 0)
+            return bad("--upstream: the names below %s are below another --upstream with the same "
+                       "URL",
+                       prefix);
+    }
+    return -1;
+}
+
+static int check_upstream_url(const struct tn_server_config *config, uint32_t index)
+{
+    const char *prefix = config->upstreams[index].prefix;
+    struct tenure_error error;
+    int rc = tn_lib_check_upstream(config->upstreams[index].url, &error);
+
+    if (rc == 0)
+        return check_same_store(config, index);
+    tn_log("--upstream%s%s: %s", prefix[0] != 0 ? " " : "", prefix, error.text);
+    return rc == TENURE_E_INVALID ? STATUS_USAGE : STATUS_UNAVAILABLE;
+}
+
 /* An agent's truth is upstream. What it keeps itself is for its next start on the same boot. */
 static int check_upstream(struct settings *settings)
 {
     struct tn_server_config *config = &settings->config;
 
-    if (config->upstream == NULL)
+    int status = -1;
+
+    if (config->upstream_count == 0)
         return config->upstream_ttl == 0 ? -1 : bad("%s needs --upstream", "--upstream-ttl");
     if (settings->has_witness || config->journal.accept_older)
         return bad("%s excludes --witness and --accept-older-data", "--upstream");
     if (config->upstream_ttl == 0)
         config->upstream_ttl = TN_AGENT_TTL;
     config->limits.upstream = true;
-    return -1;
+    for (uint32_t i = 0; status < 0 && i < config->upstream_count; i++)
+        status = check_upstream_url(config, i);
+    return status;
 }
 
 /* Where it would listen: on this machine, or with TLS. */
@@ -611,7 +697,7 @@ int main(int argc, char **argv)
         status = check_upstream(&settings);
     if (status < 0 && settings.only_check)
         status = check_config(&settings.config);
-    bool agent = settings.config.upstream != NULL;
+    bool agent = settings.config.upstream_count > 0;
     if (status < 0 && settings.config.journal.dir == NULL && !agent)
         status = choose_data(&settings);
     if (status < 0 && !settings.has_witness && !agent)
@@ -619,7 +705,7 @@ int main(int argc, char **argv)
     if (status < 0 && settings.config.listen_count == 0 && tn_inherited_count() == 0)
         status = choose_socket(&settings);
     if (status < 0)
-        status = check_circle(&settings);
+        status = check_circles(&settings);
     if (status >= 0)
         return status;
     set_limits(&settings);

@@ -424,7 +424,7 @@ int tn_server_open(struct tn_server *server, const struct tn_server_config *conf
         rc = open_data(server, reterr);
     if (rc == 0)
         rc = tn_metrics_open(server);
-    if (rc == 0 && config->upstream != NULL)
+    if (rc == 0 && config->upstream_count > 0)
         rc = tn_agent_open(server, reterr);
     if (rc != 0) {
         tn_tls_context_free(server->tls);

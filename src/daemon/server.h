@@ -67,7 +67,10 @@ struct tn_server_config {
     const char *http;                        /* ADDRESS:PORT; NULL: none. */
     const char *tls_cert, *tls_key, *tls_ca; /* Files; all of them, or none. */
     const char *metrics_names;               /* Names with series of their own; NULL: none. */
-    const char *upstream;                    /* An agent's store, a URL; NULL: this is no agent. */
+    struct {
+        const char *prefix, *url; /* The store of the names below the prefix; "": of all others. */
+    } upstreams[TN_UPSTREAMS_MAX];
+    uint32_t upstream_count; /* 0: this is no agent. */
     tenure_ns upstream_ttl;
     bool log_json;
 };

@@ -37,6 +37,14 @@ TENURE_MUST_USE int tn_lib_resume(struct tenure *tenure, uint32_t index, uint64_
  * was extended to that is there for tenure_dispatch. */
 tenure_ns tn_lib_deadline(const struct tenure *tenure);
 
+/* What a renewal proves when the store answers at once: that deadline less the time of its request.
+ */
+tenure_ns tn_lib_span(struct tenure *tenure);
+
+/* Whether @url names a store that an agent can stand before. 0 or a code, with a line in @reterr.
+ * Nothing is opened. */
+int tn_lib_check_upstream(const char *url, struct tenure_error *reterr);
+
 /* Whether LEADER, as told last, is about a grant of @election's own: that may be told before WON,
  * while fences go up. */
 bool tn_lib_leader_is_mine(const struct tenure_election *election);

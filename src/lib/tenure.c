@@ -556,6 +556,25 @@ tenure_ns tn_lib_deadline(const struct tenure *tenure)
     return atomic_load_explicit(&tenure->shared->deadline, memory_order_acquire);
 }
 
+tenure_ns tn_lib_span(struct tenure *tenure)
+{
+    tn_driver_lock(&tenure->driver);
+    tenure_ns span = tenure->driver.candidate.session.timing.valid_for;
+    tn_driver_unlock(&tenure->driver);
+    return span;
+}
+
+int tn_lib_check_upstream(const char *url, struct tenure_error *reterr)
+{
+    char buf[TENURE_ERROR_TEXT] = "";
+    struct tn_text text;
+
+    tn_text_init(&text, buf, sizeof buf);
+    int rc = check_lasting(url, &text);
+    tn_text_cut(&text);
+    return tn_lib_fail(rc, buf, reterr);
+}
+
 bool tn_lib_leader_is_mine(const struct tenure_election *election)
 {
     tn_driver_lock(&election->tenure->driver);

@@ -112,7 +112,7 @@ t_prints 'write with token 1 REFUSED: the fence stands at 2'
 t_case "every planted bug is caught by the promise it breaks"
 sim --plants
 t_ends 0
-t_check "at least 97" [ "$(grep -c '^caught' "$t_out")" -ge 97 ]
+t_check "at least 101" [ "$(grep -c '^caught' "$t_out")" -ge 101 ]
 t_refute "none is missed" grep -q '^MISSED' "$t_out"
 t_prints ' 0 missed'
 

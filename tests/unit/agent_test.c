@@ -29,6 +29,19 @@ static const char *recalls(int64_t at_ms, const char *name, int64_t until_ms)
     return feed(at_ms, op);
 }
 
+static uint32_t session_of(char who)
+{
+    struct tn_secret secret = secret_of(who);
+
+    return tn_table_session_of(table, &secret);
+}
+
+static int64_t allowed(const char *name)
+{
+    return tn_table_allowed(table, tn_table_lease_of(table, name, (uint32_t)strlen(name))) /
+           TN_MS(1);
+}
+
 /* --- The table -------------------------------------------------------------------------------- */
 
 TEST(an_agents_table_grants_nothing_by_itself)
@@ -124,30 +137,189 @@ TEST(an_agent_that_recalls_after_a_restart_tells_the_holder_first)
     CHECK_STR(waits(1, 'A', 1, "x"), "queued; line x");
     CHECK_STR(grants(2, "x", 41), "granted 0; grant A1 x 41; x held 41");
     tn_table_restart(table, TN_MS(5000));
-    CHECK_EQ_I64(tn_agent_allowed(table, TN_MS(5000)), TN_MS(15000));
-    CHECK_STR(recalls(5000, "x", tn_agent_allowed(table, TN_MS(5000)) / TN_MS(1)),
-              "ok; revoke A1 x 41 #1");
+    CHECK_EQ_I64(allowed("x"), 15000);
+    CHECK_STR(recalls(5000, "x", allowed("x")), "ok; revoke A1 x 41 #1");
     CHECK_STR(renews(5100, 'A', 0), "ok; revoke A1 x 41 #1");
     CHECK_STR(reads(14999, "x"), "held 41");
 }
 
-TEST(what_an_agent_without_sessions_has_allowed_is_over)
+TEST(what_a_session_was_allowed_is_the_latest_answer_to_it)
 {
-    start_with((struct tn_table_limits) {
-        .sessions = 2, .leases = 3, .waiters = 2, .text_bytes = 4096, .upstream = true });
-    CHECK_EQ_I64(tn_agent_allowed(table, TN_MS(5000)), TN_MS(5000));
+    start_agent();
+    CHECK_STR(waits(1, 'A', 1, "x"), "queued; line x");
+    CHECK_EQ_I64(allowed("x"), 0); /* Nobody has it. */
+    CHECK_STR(grants(2, "x", 41), "granted 0; grant A1 x 41; x held 41");
+    tn_table_allow(table, session_of('A'), TN_MS(900));
+    tn_table_allow(table, session_of('B'), TN_MS(2000));
+    tn_table_allow(table, session_of('A'), TN_MS(700));
+    CHECK_EQ_I64(allowed("x"), 900);
 }
 
 /* --- Deadlines nest: N1 ----------------------------------------------------------------------- */
 
+/* One upstream, with so much left; the session has a name of it or not. */
+static tenure_ns alone(int64_t left_ms, bool used)
+{
+    struct tn_agent_reach one = { .left = TN_MS(left_ms), .span = TN_SEC(24), .used = used };
+
+    CHECK(!tn_agent_counts_out(&one, 1, 0, TN_SEC(15)));
+    return tn_agent_ttl(&one, 1, TN_SEC(15)) / TN_MS(1);
+}
+
 TEST(a_local_ttl_is_what_is_left_upstream)
 {
-    CHECK_EQ_I64(tn_agent_ttl(TN_SEC(15), TN_SEC(100), TN_SEC(10)), TN_SEC(15));
-    CHECK_EQ_I64(tn_agent_ttl(TN_SEC(15), TN_SEC(20), TN_SEC(10)), TN_SEC(10));
-    CHECK_EQ_I64(tn_agent_ttl(TN_SEC(15), TN_SEC(11), TN_SEC(10)), TN_SEC(1));
-    CHECK_EQ_I64(tn_agent_ttl(TN_SEC(15), TN_SEC(11) - 1, TN_SEC(10)), 0);
-    CHECK_EQ_I64(tn_agent_ttl(TN_SEC(15), TN_SEC(9), TN_SEC(10)), 0);
-    CHECK_EQ_I64(tn_agent_ttl(TN_SEC(15), 0, TN_SEC(10)), 0);
+    CHECK_EQ_I64(tn_agent_left(TN_SEC(100), TN_SEC(10)), TN_SEC(90));
+    CHECK_EQ_I64(tn_agent_left(TN_SEC(9), TN_SEC(10)), 0);
+    for (int used = 0; used < 2; used++) {
+        CHECK_EQ_I64(alone(90000, used), 15000);
+        CHECK_EQ_I64(alone(10000, used), 10000);
+        CHECK_EQ_I64(alone(1000, used), 1000);
+        CHECK_EQ_I64(alone(999, used), 0);
+        CHECK_EQ_I64(alone(0, used), 0);
+    }
+}
+
+/* --- Several upstreams: N3 -------------------------------------------------------------------- */
+
+static struct tn_agent_reach two[2];
+
+/* What is left of two upstreams that prove 24 s each; @used: "a", "b", "ab", "". */
+static void reach(int64_t a_ms, int64_t b_ms, const char *used)
+{
+    two[0] = (struct tn_agent_reach) { .left = TN_MS(a_ms),
+                                       .span = TN_SEC(24),
+                                       .used = strchr(used, 'a') != NULL };
+    two[1] = (struct tn_agent_reach) { .left = TN_MS(b_ms),
+                                       .span = TN_SEC(24),
+                                       .used = strchr(used, 'b') != NULL };
+}
+
+static int64_t promises(tenure_ns ttl)
+{
+    return tn_agent_ttl(two, 2, ttl) / TN_MS(1);
+}
+
+static const char *counted_out(tenure_ns ttl)
+{
+    bool a = tn_agent_counts_out(two, 2, 0, ttl);
+    bool b = tn_agent_counts_out(two, 2, 1, ttl);
+
+    return a ? b ? "ab" : "a" : b ? "b" : "";
+}
+
+TEST(a_promise_is_bound_by_the_upstreams_whose_names_the_session_has)
+{
+    reach(20000, 7000, "ab");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 7000);
+    reach(20000, 7000, "a");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 15000);
+    CHECK_EQ_I64(promises(TN_SEC(600)), 20000);
+    reach(20000, 7000, "b");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 7000);
+    reach(20000, 0, "b");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 0);
+}
+
+TEST(an_upstream_that_is_well_may_grant_a_name_at_any_time_so_it_binds)
+{
+    reach(20000, 14000, "a");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 14000);
+    reach(20000, 12000, "");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 12000);
+    reach(20000, 11999, "");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 15000);
+    reach(5000, 3000, "");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 5000);
+    reach(900, 0, "");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 0);
+}
+
+TEST(a_dying_upstream_is_counted_out_while_a_third_of_the_ttl_is_left)
+{
+    reach(20000, 5000, "ab");
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+    reach(20000, 4999, "ab");
+    CHECK_STR(counted_out(TN_SEC(15)), "b");
+    CHECK_STR(counted_out(TN_SEC(6)), "");
+    two[1].used = false; /* As it is then. */
+    CHECK_EQ_I64(promises(TN_SEC(15)), 15000);
+    reach(20000, 999, "ab");
+    CHECK_STR(counted_out(TN_SEC(1)), "b");
+    reach(20000, 4000, "a");
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+}
+
+TEST(a_quarter_of_what_a_short_lived_upstream_proves_is_enough)
+{
+    reach(20000, 1100, "ab");
+    two[1].span = TN_SEC(4);
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+    reach(20000, 999, "ab");
+    two[1].span = TN_SEC(4);
+    CHECK_STR(counted_out(TN_SEC(15)), "b");
+}
+
+TEST(a_session_with_names_of_the_dying_upstream_alone_keeps_them_to_the_end)
+{
+    reach(20000, 1000, "b");
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+    reach(20000, 999, "b");
+    CHECK_STR(counted_out(TN_SEC(15)), "b");
+}
+
+TEST(when_all_are_dying_the_best_is_kept)
+{
+    reach(3000, 2000, "ab");
+    CHECK_STR(counted_out(TN_SEC(15)), "b");
+    reach(2000, 2000, "ab");
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+    reach(900, 800, "ab");
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+}
+
+TEST(an_upstream_of_before_is_awaited_for_a_moment)
+{
+    reach(20000, 0, "ab");
+    two[1].awaited = TN_SEC(3) - 1;
+    CHECK_STR(counted_out(TN_SEC(15)), "");
+    CHECK_EQ_I64(promises(TN_SEC(15)), 0);
+    two[1].awaited = TN_SEC(3);
+    CHECK_STR(counted_out(TN_SEC(15)), "b");
+}
+
+TEST(the_longest_prefix_by_whole_segments_has_the_name)
+{
+    static const char *const prefixes[] = { "eu/", "", "eu/west/", "us/" };
+
+    CHECK_EQ_U64(tn_agent_route(prefixes, 4, "eu/a", 4), 0);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 4, "eu/west/a", 9), 2);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 4, "eu/western", 10), 0);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 4, "us/a/b", 6), 3);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 4, "eu", 2), 1);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 4, "usa", 3), 1);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 1, "us/a", 4), TN_AGENT_NOWHERE);
+    CHECK_EQ_U64(tn_agent_route(prefixes, 1, "eu", 2), TN_AGENT_NOWHERE);
+}
+
+/* @ms: the deadline of the name's upstream. */
+static bool is_beyond(int64_t ms, int64_t now_ms)
+{
+    return tn_agent_local_of(table, "x", 1, ms > 0 ? TN_MS(ms) : TN_NEVER, TN_MS(now_ms)).beyond;
+}
+
+TEST(the_first_in_line_may_be_valid_beyond_the_upstream)
+{
+    start_agent();
+    CHECK_STR(waits(1, 'A', 1, "x"), "queued; line x");
+    CHECK_STR(waits(2, 'B', 1, "x"), "queued");
+    tn_table_allow(table, session_of('A'), TN_MS(9000));
+    tn_table_allow(table, session_of('B'), TN_MS(4000));
+    CHECK(is_beyond(8999, 10));
+    CHECK(!is_beyond(9000, 10));
+    CHECK(!is_beyond(0, 10));
+    CHECK_STR(releases(11, 'A', 1, "x", 0), "released");
+    CHECK(!is_beyond(4000, 12));
+    CHECK(is_beyond(3999, 12));
 }
 
 /* --- Decisions -------------------------------------------------------------------------------- */
@@ -250,4 +422,35 @@ TEST(an_agent_that_starts_again_gives_back_what_nobody_holds)
     CHECK_EQ_I64(name.stage, TN_AGENT_IDLE);
     CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_RESUME, 7, &held), TN_AGENT_TAKE_UP);
     CHECK_EQ_I64(look_at(&wanted), TN_AGENT_GIVE_BACK); /* Before upstream has answered. */
+}
+
+TEST(a_grant_waits_until_upstream_outlives_the_first_in_line)
+{
+    static const struct tn_agent_local beyond = { .wanted = true, .beyond = true };
+
+    name = (struct tn_agent_name) { .stage = TN_AGENT_WAITING };
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_WON, 7, &beyond), TN_AGENT_NOTHING);
+    CHECK_EQ_I64(name.stage, TN_AGENT_HELD_BACK);
+    CHECK_EQ_I64(look_at(&beyond), TN_AGENT_NOTHING);
+    CHECK_EQ_I64(look_at(&wanted), TN_AGENT_GRANT);
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_GRANTED, 0, &held), TN_AGENT_NOTHING);
+    CHECK_EQ_I64(name.stage, TN_AGENT_IN_USE);
+    name = (struct tn_agent_name) { .stage = TN_AGENT_HELD_BACK, .token = 7 };
+    CHECK_EQ_I64(look_at(&empty), TN_AGENT_LEAVE);
+    name = (struct tn_agent_name) { .stage = TN_AGENT_HELD_BACK, .token = 7 };
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_LOST, 0, &beyond), TN_AGENT_GIVE_BACK);
+    CHECK_EQ_I64(name.stage, TN_AGENT_WAITING);
+}
+
+TEST(what_is_counted_out_is_recalled_and_then_given_back)
+{
+    start_in_use();
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_SHORT, 0, &held), TN_AGENT_RECALL);
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_SHORT, 0, &held), TN_AGENT_NOTHING);
+    CHECK_EQ_I64(look_at(&empty), TN_AGENT_LEAVE);
+    name = (struct tn_agent_name) { 0 };
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_RESUME, 7, &held), TN_AGENT_TAKE_UP);
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_SHORT, 0, &held), TN_AGENT_RECALL);
+    CHECK_EQ_I64(tn_agent_next(&name, TN_AGENT_EV_WON, 7, &held), TN_AGENT_NOTHING);
+    CHECK_EQ_I64(look_at(&wanted), TN_AGENT_GIVE_BACK);
 }
