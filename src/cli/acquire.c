@@ -39,6 +39,10 @@ static const char after[] =
     "command\n"
     "when the TTL is over: choose one that is longer than the work, or use 'tenure run'.\n"
     "\n"
+    "A write that was sent before the TTL was over may arrive later. Where no fence refuses it,\n"
+    "--hold-off leaves it time: the store keeps the lease for so much longer, unless it is "
+    "released.\n"
+    "\n"
     "Examples:\n"
     "  tenure acquire nightly-report --ttl 10m -- ./report.sh\n"
     "      report.sh ends with: tenure release nightly-report --token \"$TENURE_TOKEN\"\n"
@@ -53,8 +57,10 @@ static const char after[] =
 
 struct request {
     struct tn_op op;
+    struct tn_plan plan;
     tenure_ns ttl;
-    tenure_ns agreed;   /* What the store made of it. */
+    tenure_ns hold_off;
+    tenure_ns agreed;   /* What the store made of both. */
     tenure_ns renew_at; /* 0: there is no session yet. */
     tenure_ns wait;
     bool json;
@@ -68,14 +74,19 @@ struct request {
 /* --- What was asked for --------------------------------------------------------------------- */
 
 /* The TTL must be one that a holder can live with. */
-static int check_ttl(tenure_ns ttl, const uint32_t *rho_ppm)
+static int check_ttl(struct request *request, const uint32_t *rho_ppm)
 {
-    struct tn_plan plan;
-
-    tn_plan_init(&plan, ttl);
+    tn_plan_init(&request->plan, request->ttl);
+    request->plan.hold_off = request->hold_off;
     if (rho_ppm != NULL)
-        tn_plan_turn(&plan, TN_KNOB_RHO, *rho_ppm);
-    return tn_cli_check_plan("acquire", &plan);
+        tn_plan_turn(&request->plan, TN_KNOB_RHO, *rho_ppm);
+    return tn_cli_check_plan("acquire", &request->plan);
+}
+
+/* What is left to the term when the store keeps the lease for @kept. */
+static tenure_ns without_hold_off(const struct request *request, tenure_ns kept)
+{
+    return kept - (tn_plan_asked(&request->plan) - request->plan.ttl);
 }
 
 static int read_command(struct request *request, const struct tn_command *command)
@@ -106,6 +117,8 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
         TN_RATE("rho", 0, &rho_ppm, "0.1", "clock-rate bound, to check the TTL with"),
         TN_DURATION("ttl", 0, &request->ttl, TN_TTL_MIN, TN_TTL_MAX, "15s",
                     "how long the lease lives"),
+        TN_DURATION("hold-off", 0, &request->hold_off, 0, TN_TTL_MAX, "0s",
+                    "unless it is released, keep it from others for so long behind the TTL"),
         TN_STRING("id", 'i', &id, "ID", "host-pid", "a label, to tell who holds it"),
         TN_DURATION("wait", 0, &request->wait, 0, WAIT_MAX, "0s", "wait in the queue this long"),
         TN_STORE(ret_url),
@@ -130,7 +143,7 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
     if (status < 0)
         status = read_command(request, &command);
     if (status < 0)
-        status = check_ttl(request->ttl, options[0].given ? &rho_ppm : NULL);
+        status = check_ttl(request, options[0].given ? &rho_ppm : NULL);
     if (status < 0)
         status = tn_cli_label("acquire", id, request->id);
     if (status >= 0)
@@ -163,7 +176,7 @@ static int granted(struct tn_cli_store *store, struct request *request, uint64_t
     if (request->json)
         printf("{\"granted\":true,\"name\":\"%s\",\"token\":%" PRIu64 ",\"secret\":\"%s\","
                "\"ttl_ms\":%" PRId64 "}\n",
-               op->name, token, secret, request->agreed / TN_MS(1));
+               op->name, token, secret, without_hold_off(request, request->agreed) / TN_MS(1));
     else
         printf("TENURE_TOKEN=%" PRIu64 "\nTENURE_SECRET=%s\n", token, secret);
     /* Nobody knows the secret: nobody could give the lease back. main tells of the lost output. */
@@ -263,7 +276,7 @@ static int keep_session(struct tn_cli_store *store, struct request *request,
     tenure_ns now = tn_clock_now(&store->clock);
     struct tn_op op = { .kind = request->renew_at == 0 ? TN_OP_OPEN : TN_OP_RENEW,
                         .session = request->op.session,
-                        .ttl = request->ttl,
+                        .ttl = tn_plan_asked(&request->plan),
                         .label = request->id,
                         .label_len = (uint32_t)strlen(request->id) };
 
@@ -355,20 +368,24 @@ static int campaign(struct tn_cli_store *store, struct request *request)
 /* The TTL may be below what the engine grants, or above: then it must say so, not change it. */
 static int check_store(struct tn_cli_store *store, const struct request *request)
 {
+    tenure_ns asked = tn_plan_asked(&request->plan);
+    const char *options = request->hold_off > 0 ? "--ttl and --hold-off" : "--ttl";
+    const char *both = request->hold_off > 0 ? " for both together" : "";
     char limit[TN_DURATION_TEXT];
 
     int status = tn_cli_check_scripts(store);
-    if (status < 0 && request->ttl < store->ops->ttl_min)
+    if (status < 0 && asked < store->ops->ttl_min)
         status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "--ttl: %s: takes %s or more",
                              store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_min));
-    else if (status < 0 && store->ops->delay_most > 0 && request->ttl > store->ops->delay_most)
+    else if (status < 0 && store->ops->delay_most > 0 && asked > store->ops->delay_most)
         status = tn_cli_fail(TN_EXIT_USAGE, "acquire",
-                             "--ttl: %s: takes %s or less: if a session ends early, the lease is "
+                             "%s: %s: takes %s or less%s: if a session ends early, the lease is "
                              "kept from others no longer than that",
-                             store->ops->scheme, tn_cli_duration(limit, store->ops->delay_most));
-    else if (status < 0 && request->ttl > store->ops->ttl_max)
-        status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "--ttl: %s: takes %s or less",
-                             store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_max));
+                             options, store->ops->scheme,
+                             tn_cli_duration(limit, store->ops->delay_most), both);
+    else if (status < 0 && asked > store->ops->ttl_max)
+        status = tn_cli_fail(TN_EXIT_USAGE, "acquire", "%s: %s: takes %s or less%s", options,
+                             store->ops->scheme, tn_cli_duration(limit, store->ops->ttl_max), both);
     return status;
 }
 

@@ -342,6 +342,23 @@ void tn_cli_look(struct tn_cli_store *store, struct tn_store_lease *lease)
     free(listing.leases);
 }
 
+bool tn_cli_waiters(struct tn_cli_store *store, const char *name, struct tn_store_lease **ret_line,
+                    size_t *ret_count)
+{
+    struct listing listing = { .ask = store->ask };
+
+    *ret_line = NULL;
+    *ret_count = 0;
+    if (store->ask == NULL || store->ops->line == NULL)
+        return false;
+    store->ops->line(store->ask->store, name, hear_list, &listing);
+    while (!listing.done)
+        (void)uv_run(&store->ask->loop, UV_RUN_ONCE);
+    *ret_line = listing.leases;
+    *ret_count = listing.count;
+    return listing.status == 0;
+}
+
 struct past {
     struct tn_ask *ask;
     char *json;

@@ -1,8 +1,10 @@
 /* asked.c - notes that concern a lease; asked.h has the contract. */
 #include "cli/asked.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/rank.h"
 #include "runtime/note_name.h"
 
 struct tn_store_lease *tn_asked_read(struct tn_cli_store *store, size_t *ret_count)
@@ -75,6 +77,53 @@ struct tn_asked tn_asked_find(const struct tn_store_lease *notes, size_t count,
             found = asked;
     }
     return found;
+}
+
+/* --- Who waits ------------------------------------------------------------------------------ */
+
+static void set_level(const struct tn_waiting *waiting, const struct tn_store_record *who,
+                      uint64_t level)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        struct tn_store_record *one = &waiting->line[i].record;
+        if (one->label_len == who->label_len && memcmp(one->label, who->label, who->label_len) == 0)
+            one->token = level;
+    }
+}
+
+/* One candidate of a level holds the lease of that level, and the others wait for it. */
+static void read_levels(struct tn_cli_store *store, const char *name,
+                        const struct tn_store_lease *notes, size_t note_count,
+                        const struct tn_waiting *waiting)
+{
+    char wanted[TN_NAME_MAX + 1];
+
+    for (uint32_t level = 1; level <= TN_RANK_MAX && tn_rank_name(name, level, wanted); level++) {
+        for (size_t i = 0; i < note_count; i++) {
+            struct tn_waiting same = { .count = 0 };
+            if (!notes[i].record.held || strcmp(notes[i].name, wanted) != 0)
+                continue;
+            set_level(waiting, &notes[i].record, level);
+            if (waiting->count > 1)
+                (void)tn_cli_waiters(store, wanted, &same.line, &same.count);
+            for (size_t j = 0; j < same.count; j++)
+                set_level(waiting, &same.line[j].record, level);
+            free(same.line);
+        }
+    }
+}
+
+struct tn_waiting tn_waiting_read(struct tn_cli_store *store, const char *name,
+                                  const struct tn_store_lease *notes, size_t note_count)
+{
+    struct tn_waiting waiting = { .count = 0 };
+
+    waiting.known = tn_cli_waiters(store, name, &waiting.line, &waiting.count);
+    for (size_t i = 0; i < waiting.count; i++)
+        waiting.line[i].record.token = 0;
+    if (waiting.count > 0)
+        read_levels(store, name, notes, note_count, &waiting);
+    return waiting;
 }
 
 const char *tn_asked_word(enum tn_note_kind kind)

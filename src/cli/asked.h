@@ -22,11 +22,23 @@ struct tn_asked tn_asked_find(const struct tn_store_lease *notes, size_t count,
 /* "handover", "stand-down", "drain". */
 const char *tn_asked_word(enum tn_note_kind kind);
 
+/* The candidates that wait for a lease, the next one first. */
+struct tn_waiting {
+    struct tn_store_lease *line; /* Each one's label, and its priority as the token; 0: none. */
+    size_t count;
+    bool known; /* Otherwise the store does not tell. */
+};
+
+/* For the caller to free what it has. @notes as by tn_asked_read. */
+struct tn_waiting tn_waiting_read(struct tn_cli_store *store, const char *name,
+                                  const struct tn_store_lease *notes, size_t note_count);
+
 /* A lease, and what is known of it beside the record. */
 struct tn_shown {
     const struct tn_cli_store *store;
     const struct tn_store_lease *lease;
     struct tn_asked asked;
+    struct tn_waiting waiting;
 };
 
 /* One line about one lease; as JSON the object of `status --json`. In store.c. What the store does

@@ -16,7 +16,9 @@ static const char after[] =
     "\"asked\" is handover (\"asked_to\": to whom), stand-down or drain. So are, as far as the "
     "store can\n"
     "tell, since when it is held (\"since_ms\": of the wall clock, since 1970), the last renewal\n"
-    "(\"renewed_ago_ms\") and how many wait (\"waiting\"). What it cannot tell is left out.\n"
+    "(\"renewed_ago_ms\"), how many wait (\"waiting\"), and their ids, the next one first, each "
+    "with\n"
+    "its --priority if it has one (\"line\"). What the store cannot tell is left out.\n"
     "\n"
     "Examples:\n"
     "  tenure status nightly-report           nightly-report: held by web1-4711, token 7, ...\n"
@@ -26,6 +28,9 @@ static const char after[] =
     "  tenure status                          all names\n"
     "\n"
     "Exit status: 0 also when it is free, 64 bad usage, 69 store unavailable, 77 not permitted.\n";
+
+/* A store that counts nobody is asked for each name: of more names than that, for none. */
+enum { ASKED_MOST = 100 };
 
 /* All are read before the first is shown: a store that fails then leaves no half of an answer. */
 struct answer {
@@ -94,8 +99,13 @@ static int show(struct tn_cli_store *store, char *const *words, size_t count, bo
     struct tn_store_lease *notes =
         status < 0 && answer.count > 0 ? tn_asked_read(store, &note_count) : NULL;
     for (size_t i = 0; status < 0 && i < answer.count; i++) {
-        struct tn_asked asked = tn_asked_find(notes, note_count, &answer.leases[i]);
-        tn_cli_lease_print(&(struct tn_shown) { store, &answer.leases[i], asked }, json);
+        const struct tn_store_lease *lease = &answer.leases[i];
+        struct tn_shown shown = { .store = store, .lease = lease };
+        shown.asked = tn_asked_find(notes, note_count, lease);
+        if (lease->counted ? lease->waiting > 0 : answer.count <= ASKED_MOST)
+            shown.waiting = tn_waiting_read(store, lease->name, notes, note_count);
+        tn_cli_lease_print(&shown, json);
+        free(shown.waiting.line);
     }
     free(notes);
     free(answer.leases);

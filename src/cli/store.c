@@ -15,8 +15,8 @@
 #include "runtime/entry.h"
 #include "runtime/note_name.h"
 
-/* A lease as JSON: name and label, each byte of them escaped, and the rest. */
-enum { LINE = 6144 };
+/* A lease: its name, its label and NAMED_MOST that wait, each byte escaped, and the rest. */
+enum { LINE = 8192, NAMED_MOST = 4 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
@@ -131,6 +131,32 @@ static tenure_ns renewed_ago(const struct tn_cli_store *store, const struct tn_s
     return record->ttl - record->remaining;
 }
 
+/* How many wait, as far as anybody told. */
+static size_t count_waiting(const struct tn_shown *shown)
+{
+    size_t counted = shown->lease->counted ? shown->lease->waiting : 0;
+
+    return shown->waiting.count > counted ? shown->waiting.count : counted;
+}
+
+static void print_line_json(const struct tn_waiting *waiting)
+{
+    char buf[6 * TN_LABEL_MAX + 3];
+    struct tn_text id;
+
+    printf(",\"line\":[");
+    for (size_t i = 0; i < waiting->count; i++) {
+        const struct tn_store_record *one = &waiting->line[i].record;
+        tn_text_init(&id, buf, sizeof buf);
+        tn_json_string(&id, one->label, one->label_len);
+        printf("%s{\"id\":%s", i > 0 ? "," : "", buf);
+        if (one->token > 0)
+            printf(",\"priority\":%" PRIu64, one->token);
+        printf("}");
+    }
+    printf("]");
+}
+
 static void add_json(struct tn_text *text, const struct tn_shown *shown)
 {
     const struct tn_store_lease *lease = shown->lease;
@@ -156,9 +182,11 @@ static void add_json(struct tn_text *text, const struct tn_shown *shown)
         tn_text_addf(text, ",\"since_ms\":%" PRId64, lease->since);
     if (ago >= 0)
         tn_text_addf(text, ",\"renewed_ago_ms\":%" PRId64, ago / TN_MS(1));
-    if (lease->counted && (record->held || lease->waiting > 0))
-        tn_text_addf(text, ",\"waiting\":%" PRIu32, lease->waiting);
-    tn_text_add(text, record->revoked ? ",\"revoked\":true}" : "}");
+    size_t waiting = count_waiting(shown);
+    if ((lease->counted || shown->waiting.known) && (record->held || waiting > 0))
+        tn_text_addf(text, ",\"waiting\":%zu", waiting);
+    if (record->revoked)
+        tn_text_add(text, ",\"revoked\":true");
 }
 
 static void add_asked(struct tn_text *text, const struct tn_asked *asked)
@@ -205,8 +233,18 @@ static void add_text(struct tn_text *text, const struct tn_shown *shown)
             tn_text_add(text, ", revoked");
     }
     add_asked(text, &shown->asked);
-    if (shown->lease->counted && shown->lease->waiting > 0)
-        tn_text_addf(text, ", %" PRIu32 " waiting", shown->lease->waiting);
+    size_t waiting = count_waiting(shown), named = shown->waiting.count;
+    if (waiting > 0)
+        tn_text_addf(text, ", %zu waiting", waiting);
+    for (size_t i = 0; i < named && i < NAMED_MOST; i++) {
+        const struct tn_store_record *one = &shown->waiting.line[i].record;
+        tn_text_add(text, i > 0 ? ", " : ": ");
+        tn_text_escape(text, one->label, one->label_len);
+        if (one->token > 0)
+            tn_text_addf(text, " (priority %" PRIu64 ")", one->token);
+    }
+    if (named > 0 && waiting > NAMED_MOST)
+        tn_text_addf(text, " and %zu more", waiting - NAMED_MOST);
 }
 
 void tn_cli_lease_print(const struct tn_shown *shown, bool json)
@@ -220,7 +258,10 @@ void tn_cli_lease_print(const struct tn_shown *shown, bool json)
     else
         add_text(&text, shown);
     TN_ASSERT(!tn_text_truncated(&text));
-    printf("%s\n", line);
+    printf("%s", line);
+    if (json && shown->waiting.known && shown->waiting.count > 0)
+        print_line_json(&shown->waiting);
+    printf(json ? "}\n" : "\n");
 }
 
 const char *tn_cli_instant(char buf[TN_INSTANT_TEXT], int64_t ms)

@@ -55,6 +55,11 @@ int tn_cli_list_ask(struct tn_cli_store *store, const char *prefix,
 /* What the store tells of the term in @lease beside its record; without an answer, nothing. */
 void tn_cli_look(struct tn_cli_store *store, struct tn_store_lease *lease);
 
+/* The candidates that wait for @name, the next one first, for the caller to free: the label of each
+ * is in its record. False: the store does not know. */
+bool tn_cli_waiters(struct tn_cli_store *store, const char *name, struct tn_store_lease **ret_line,
+                    size_t *ret_count);
+
 /* The terms of @name that the store has on record, as JSON, for the caller to free. Returns 0 or
  * the error, told in @reterr: UNSUPPORTED where the store keeps none. NULL: there is no store. */
 int tn_cli_history_ask(struct tn_cli_store *store, const char *name, char **ret_json,

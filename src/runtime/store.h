@@ -41,7 +41,7 @@ struct tn_store;
 struct tn_store_name;
 struct tn_store_query;
 
-enum { TN_LABEL_MAX = 255, TN_STORE_HANDLES = 4 };
+enum { TN_LABEL_MAX = 255, TN_STORE_HANDLES = 4, TN_LINE_MOST = 100 };
 
 /* What a store can do, and what it cannot. */
 enum tn_store_caps {
@@ -206,6 +206,9 @@ struct tn_store_ops {
     /* The line of @name alone, with all that a list tells, and perhaps names that begin like it;
      * without its line nothing is on record. NULL: a list tells no more than READ. */
     void (*look)(struct tn_store *store, const char *name, tn_store_listed *done, void *arg);
+    /* The candidates that wait for @name, the next one first: the label of each is in its record. A
+     * store may tell only the first TN_LINE_MOST. NULL: the store does not know them. */
+    void (*line)(struct tn_store *store, const char *name, tn_store_listed *done, void *arg);
     /* Listings and news do not tell the holder's TTL; READ tells what is left of it, in steps of
      * this. 0: listings tell it. */
     tenure_ns life_step;

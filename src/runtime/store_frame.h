@@ -155,15 +155,17 @@ struct tn_store_query {
     size_t count, room;
     bool no_memory;
     bool exact;  /* Only the line of @prefix is of interest. */
+    bool line;   /* Not the name, but the candidates that wait for it, in order. */
     int refused; /* Why it will fail with the next turn: the code, and a text that stays. */
     const char *why;
     char prefix[TN_NAME_MAX + 2]; /* One more than a name may have: it will be refused. */
 };
 
-/* ops->list, look, read_clock, forget and history of a store on the frame. Without memory the asker
- * is told from within the call: there is no place to remember it. */
+/* ops->list, look, line, read_clock, forget and history of a store on the frame. Without memory the
+ * asker is told from within the call: there is no place to remember it. */
 void tn_store_list(struct tn_store *store, const char *prefix, tn_store_listed *done, void *arg);
 void tn_store_look(struct tn_store *store, const char *name, tn_store_listed *done, void *arg);
+void tn_store_line(struct tn_store *store, const char *name, tn_store_listed *done, void *arg);
 void tn_store_read_clock(struct tn_store *store, tn_store_clocked *done, void *arg);
 void tn_store_forget(struct tn_store *store, const char *prefix, tn_store_done *done, void *arg);
 /* The name is the query's prefix. */
@@ -171,7 +173,10 @@ void tn_store_history(struct tn_store *store, const char *name, tn_store_told *d
 
 /* Room for one more, zeroed. NULL: out of memory, and so the query will fail. */
 struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query);
-/* Tells the asker: with @status 0 the leases, sorted, or that it is forgotten. Frees the query. */
+/* Room for a candidate that waits; false: out of memory, and so the query will fail. */
+bool tn_query_add_waiter(struct tn_store_query *query, const char *label, size_t len);
+/* Tells the asker: with @status 0 the leases, sorted unless they are a line, or that it is
+ * forgotten. Frees the query. */
 void tn_query_done(struct tn_store_query *query, int status, const char *why);
 void tn_query_clocked(struct tn_store_query *query, tenure_ns clock);
 void tn_query_told(struct tn_store_query *query, const char *json, size_t len);

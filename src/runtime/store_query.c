@@ -72,6 +72,13 @@ void tn_store_look(struct tn_store *store, const char *name, tn_store_listed *do
     query_ask(store, &(struct tn_store_query) { .listed = done, .arg = arg, .exact = true }, name);
 }
 
+void tn_store_line(struct tn_store *store, const char *name, tn_store_listed *done, void *arg)
+{
+    struct tn_store_query query = { .listed = done, .arg = arg, .exact = true, .line = true };
+
+    query_ask(store, &query, name);
+}
+
 void tn_store_read_clock(struct tn_store *store, tn_store_clocked *done, void *arg)
 {
     query_ask(store, &(struct tn_store_query) { .clocked = done, .arg = arg }, "");
@@ -104,6 +111,18 @@ struct tn_store_lease *tn_query_add_lease(struct tn_store_query *query)
     return lease;
 }
 
+bool tn_query_add_waiter(struct tn_store_query *query, const char *label, size_t len)
+{
+    struct tn_store_lease *waiter = tn_query_add_lease(query);
+
+    if (waiter == NULL)
+        return false;
+    (void)snprintf(waiter->name, sizeof waiter->name, "%.*s", TN_NAME_MAX, query->prefix);
+    waiter->record.label_len = (uint32_t)(len < TN_LABEL_MAX ? len : TN_LABEL_MAX);
+    memcpy(waiter->record.label, label, waiter->record.label_len);
+    return true;
+}
+
 void tn_query_done(struct tn_store_query *query, int status, const char *why)
 {
     if (query->no_memory)
@@ -112,7 +131,8 @@ void tn_query_done(struct tn_store_query *query, int status, const char *why)
         free(query->leases);
         query_fail(query, status, why != NULL ? why : tenure_strerror(status));
     } else if (query->listed != NULL) {
-        tn_store_sort(query->leases, query->count);
+        if (!query->line)
+            tn_store_sort(query->leases, query->count);
         query->listed(query->arg, 0, query->leases, query->count, NULL);
     } else if (query->forgotten != NULL) {
         query->forgotten(query->arg, 0, NULL);

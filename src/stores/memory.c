@@ -249,6 +249,19 @@ static void collect(const struct tn_table *table, struct tn_store_query *query)
     }
 }
 
+static void collect_line(const struct tn_table *table, struct tn_store_query *query)
+{
+    struct tn_session_view view;
+    uint32_t place = 0, session;
+    uint32_t lease = tn_table_lease_of(table, query->prefix, (uint32_t)strlen(query->prefix));
+
+    while (lease != 0 && (place = tn_table_next_waiter(table, lease, place, &session)) != 0) {
+        tn_table_session(table, session, &view);
+        if (!tn_query_add_waiter(query, view.label, view.label_len))
+            return;
+    }
+}
+
 static void answer_lists(struct memory_store *store)
 {
     while (store->lists != NULL && !store->base.closing) {
@@ -257,7 +270,10 @@ static void answer_lists(struct memory_store *store)
         store->lists = query->next;
         enter();
         work_off(store);
-        collect(store->place->table, query);
+        if (query->line)
+            collect_line(store->place->table, query);
+        else
+            collect(store->place->table, query);
         leave();
         tn_query_done(query, 0, NULL);
     }
@@ -570,6 +586,7 @@ const struct tn_store_ops tn_memory_store_ops = {
     .submit = submit,
     .watch = tn_store_watch,
     .list = tn_store_list,
+    .line = tn_store_line,
     .close = tn_store_close,
     .class_why = "one process, and no longer than it lives",
     .turn = turn,

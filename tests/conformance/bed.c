@@ -322,6 +322,11 @@ void bed_new_term(struct bed_actor *actor)
 
 struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
 {
+    return bed_actor_as(store, ttl, "actor");
+}
+
+struct bed_actor bed_actor_as(struct bed_store *store, tenure_ns ttl, const char *label)
+{
     struct bed_actor actor = { .at = store, .seq = 1 };
 
     if (ttl < store->store->ops->ttl_min) /* "Short" is what the engine calls short. */
@@ -332,8 +337,8 @@ struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl)
                         .session = actor.session,
                         .seq = actor.seq,
                         .ttl = ttl,
-                        .label = "actor",
-                        .label_len = 5 };
+                        .label = label,
+                        .label_len = (uint32_t)strlen(label) };
     struct tn_store_req *req = ask_well(store, &op);
     CHECK_EQ_I64(req->answer, TN_ANSWER_OK);
     CHECK_EQ_I64(req->ttl, ttl);

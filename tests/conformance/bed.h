@@ -99,6 +99,7 @@ const struct bed_news *bed_hear(struct bed_store *store, enum tn_notice_kind kin
                                 size_t *at, tenure_ns bound);
 
 struct bed_actor bed_actor(struct bed_store *store, tenure_ns ttl);
+struct bed_actor bed_actor_as(struct bed_store *store, tenure_ns ttl, const char *label);
 void bed_new_term(struct bed_actor *actor);
 struct tn_store_req *bed_acquire(struct bed_actor *actor, const char *name, bool wait);
 struct tn_store_req *bed_release(struct bed_actor *actor, const char *name, uint64_t token);

@@ -296,6 +296,46 @@ CONFORMS(a_list_is_sorted)
     free(listed.leases);
 }
 
+static void check_line(struct bed_store *store, const char *wanted)
+{
+    char line[64];
+    struct tn_text text;
+
+    tn_text_init(&text, line, sizeof line);
+    memset(&listed, 0, sizeof listed);
+    store->store->ops->line(store->store, bed_full("line/job"), list_done, NULL);
+    CHECK_EQ_U64(listed.done, 0);
+    CHECK(bed_until(is_listed, NULL, BED_BOUND));
+    CHECK_EQ_I64(listed.status, 0);
+    for (size_t i = 0; i < listed.count; i++) {
+        tn_text_addf(&text, "%s%s", i > 0 ? " " : "", listed.leases[i].record.label);
+    }
+    free(listed.leases);
+    CHECK_STR(line, wanted);
+}
+
+CONFORMS(who_waits_is_told_in_order)
+{
+    struct bed_store *store = bed_open();
+    struct bed_actor a = bed_actor_as(store, TTL, "ada"), b = bed_actor_as(store, TTL, "bob");
+    struct bed_actor c = bed_actor_as(store, TTL, "cyd"), d = bed_actor_as(store, TTL, "dee");
+
+    if (store->store->ops->line == NULL)
+        return; /* Said plainly: it does not know. */
+    CHECK_EQ_I64(bed_acquire(&a, "line/job", true)->answer, TN_ANSWER_GRANTED);
+    check_line(store, "");
+    CHECK_EQ_I64(bed_acquire(&c, "line/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_acquire(&d, "line/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_acquire(&b, "line/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_acquire(&d, "line/job/other", true)->answer, TN_ANSWER_GRANTED);
+    check_line(store, "cyd dee bob");
+    CHECK_EQ_I64(bed_release(&d, "line/job", 0)->answer, TN_ANSWER_RELEASED);
+    check_line(store, "cyd bob");
+    CHECK_EQ_I64(bed_release(&a, "line/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&c, "line/job", BED_BOUND));
+    check_line(store, "bob");
+}
+
 CONFORMS(two_stores_of_one_process_are_one)
 {
     struct bed_store *one = bed_open();

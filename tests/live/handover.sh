@@ -72,6 +72,8 @@ hand_overs() {
     lead bob
     t_check "status shows what the store can tell, $3: $("$tenure" status --json job)" \
         until_true 100 shows $3
+    t_check "and who waits: $("$tenure" status job)" has_text ', 1 waiting: bob$'
+    t_check "for scripts, too" shown '"waiting":1,"line":\[\{"id":"bob"\}\]\}$'
     hand_over job --json
     t_ends 0
     t_check "ada to bob: $(cat "$t_out")" has "$t_out" \
@@ -103,7 +105,6 @@ hand_overs() {
     t_check "says who leads: $(cat "$t_err")" has "$t_err" "not the one of --to\|leads again"
     t_check "one line" [ "$(wc -l <"$t_err")" -eq 1 ]
     t_promise "in turn: $(tr '\n' ',' <"$acts")" in_turn
-
 }
 
 # After hand_overs, in the same store.
@@ -238,7 +239,7 @@ else
 fi
 
 if pg_find && pg_init && pg_start; then
-    story postgres "$(at postgres)" ""
+    story postgres "$(at postgres)" waiting
 else
     t_case "postgres"
     t_skip "PostgreSQL is not installed"

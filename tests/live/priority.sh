@@ -53,6 +53,7 @@ in_turn() {
 }
 # waits N: somebody waits at that priority.
 waits() { "$tenure" status "~tenure/priority/$1/job" | grep -q ': held'; }
+has_line() { "$tenure" status job | grep -q "$1"; }
 # until_true TENTHS CMD...
 until_true() {
     ut_left=$1
@@ -85,6 +86,10 @@ story() { # ENGINE URL
     settled 4
     lead high --priority 9
     settled 9
+    t_check "status shows them in that order: $("$tenure" status job)" until_true 100 has_line \
+        '3 waiting: high (priority 9), mid (priority 4), low (priority 1)$'
+    t_check "for scripts, too: $("$tenure" status --json job)" sh -c "'$tenure' status --json job |
+        grep -q '\"line\":\[{\"id\":\"high\",\"priority\":9},{\"id\":\"mid\",\"priority\":4}'"
     end first
     t_check "high, which came last: $(tr '\n' ',' <"$acts")" until_line "$acts" '^begins high'
     t_refute "not low: $(tr '\n' ',' <"$acts")" has "$acts" '^begins low\|^begins mid'
@@ -161,6 +166,23 @@ holds_off() { # ENGINE URL
     t_check "at once, as two gave it back: $(gap three)" [ "$(gap three)" -lt 400 ]
     stop_candidates
     ttl=6s
+
+    t_case "$1: acquire --hold-off 4s keeps it for so long behind the TTL, unless it is released"
+    t_run "$tenure" acquire --json --ttl 2s --hold-off 4s held
+    t_check "it has the TTL that was asked for: $(cat "$t_out")" has "$t_out" '"ttl_ms":2000}$'
+    killed=$(cut -d' ' -f1 /proc/uptime)
+    t_run "$tenure" acquire --ttl 2s --wait 60s held
+    t_ends 0
+    waited=$(awk -v from="$killed" '{ print int(100 * ($1 - from)) }' /proc/uptime)
+    t_promise "the next one waits for both: $waited" [ "$waited" -ge 600 ]
+    lease=$("$tenure" acquire --ttl 30s --hold-off 30s given)
+    eval "$lease"
+    export TENURE_SECRET
+    t_run "$tenure" release given --token "$TENURE_TOKEN"
+    t_ends 0
+    unset TENURE_SECRET
+    t_run "$tenure" acquire --ttl 2s given
+    t_ends 0
 }
 
 story sqlite "sqlite:$t_dir/store.db"

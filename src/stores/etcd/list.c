@@ -84,6 +84,24 @@ static void keep_leaders(struct tn_store_query *query)
     query->count = kept;
 }
 
+/* Of the candidates of one name those behind the first, in the order of their keys' creation. */
+static void keep_line(struct tn_store_query *query)
+{
+    size_t kept = 0;
+    bool leads = true;
+
+    if (query->count > 0)
+        qsort(query->leases, query->count, sizeof *query->leases, compare_leases);
+    for (size_t i = 0; i < query->count; i++) {
+        if (!query->leases[i].record.held || strcmp(query->leases[i].name, query->prefix) != 0)
+            continue;
+        if (!leads)
+            query->leases[kept++] = query->leases[i];
+        leads = false;
+    }
+    query->count = kept;
+}
+
 static void answered(void *arg, const struct tn_etcd_reply *reply)
 {
     struct tn_etcd_query *asked = arg;
@@ -93,7 +111,10 @@ static void answered(void *arg, const struct tn_etcd_reply *reply)
     if (reply->status == 0 && query->listed != NULL) {
         collect(asked, tn_etcd_answer(txn, 0), true);
         collect(asked, tn_etcd_answer(txn, 1), false);
-        keep_leaders(query);
+        if (query->line)
+            keep_line(query);
+        else
+            keep_leaders(query);
     }
     free(asked);
     tn_query_done(query, reply->status, reply->text);

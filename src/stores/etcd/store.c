@@ -447,18 +447,18 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
 /* The shortest lease that a server with the usual election timeout of a second grants is 2 s.
  * etcd counts a lease from when it has handled the keepalive, never less than its TTL, and after
  * a change of its own leader from the start: nothing expires early, so there is no slack. */
-#define OPS(scheme_)                                                                             \
-    {                                                                                            \
-        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RESUMES,          \
-        .slack = 0, .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_store,      \
-        .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look, \
-        .close = tn_store_close, .name_size = sizeof(struct tn_etcd_name),                       \
-        .session_size = sizeof(struct tn_etcd_session), .turn = take_turn,                       \
-        .watched = tn_etcd_watched, .ask = tn_etcd_ask, .shut = shut, .facts = tell_facts,       \
-        .class_why = "a majority of the servers has what was acknowledged on its disks",         \
-        .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",        \
-        .forget = tn_store_forget, .life_step = TN_SEC(1),                                       \
-        .restored = "restore with: etcdutl snapshot restore --bump-revision % --mark-compacted"  \
+#define OPS(scheme_)                                                                              \
+    {                                                                                             \
+        .scheme = scheme_, .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RESUMES,           \
+        .slack = 0, .ttl_min = TN_SEC(2), .ttl_max = TN_SEC(24 * 3600), .open = open_store,       \
+        .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,  \
+        .line = tn_store_line, .close = tn_store_close, .name_size = sizeof(struct tn_etcd_name), \
+        .session_size = sizeof(struct tn_etcd_session), .turn = take_turn,                        \
+        .watched = tn_etcd_watched, .ask = tn_etcd_ask, .shut = shut, .facts = tell_facts,        \
+        .class_why = "a majority of the servers has what was acknowledged on its disks",          \
+        .clock_why = "etcd tells no clock, and what is left of a lease in whole seconds",         \
+        .forget = tn_store_forget, .life_step = TN_SEC(1),                                        \
+        .restored = "restore with: etcdutl snapshot restore --bump-revision % --mark-compacted"   \
     }
 
 const struct tn_store_ops tn_etcd_store_ops = OPS("etcd");

@@ -20,7 +20,8 @@ void tn_pg_say_hello(struct tn_pg_store *store)
         "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), current_database()::text,"
         " current_setting('server_version'), current_setting('synchronous_commit') = 'off',"
         " coalesce((SELECT pg_has_role(p.proowner, 'USAGE') FROM pg_proc p"
-        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), false)"
+        "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), false),"
+        " to_regprocedure('tenure.line(text)') IS NULL"
         " FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'tenure'";
 
     tn_pg_send(store, TN_PG_HELLO, sql, 0, NULL);
@@ -45,10 +46,16 @@ static void send_schema(struct tn_pg_store *store, const char *before)
     free(script.data);
 }
 
+/* Whether this candidate may bring the schema up to date. */
+static bool may_upgrade(const struct tn_pg_store *store, const PGresult *result)
+{
+    return store->base.how.create && tn_pg_bool(result, 0, 10);
+}
+
 /* The schema is of the version before this one. */
 static void upgrade(struct tn_pg_store *store, const PGresult *result)
 {
-    if (store->base.how.create && tn_pg_bool(result, 0, 10))
+    if (may_upgrade(store, result))
         send_schema(store, "");
     else
         refuse_server(
@@ -119,7 +126,10 @@ void tn_pg_answer_hello(struct tn_pg_store *store, const PGresult *result)
         refuse_server(
             store, TENURE_E_UNSUPPORTED,
             "postgres: the schema tenure is of another version; use the release that made it");
+    else if (tn_pg_bool(result, 0, 11) && may_upgrade(store, result))
+        send_schema(store, "");
     else {
+        store->lineless = tn_pg_bool(result, 0, 11);
         tn_pg_link_good(&store->work);
         store->ready = true;
         store->look_now = true;

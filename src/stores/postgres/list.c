@@ -16,6 +16,8 @@ void tn_pg_send_list(struct tn_pg_store *store)
     const char *values[] = { list->prefix };
     if (list->clocked != NULL)
         tn_pg_send(store, TN_PG_LIST, clock, 0, NULL);
+    else if (list->line)
+        tn_pg_send(store, TN_PG_LIST, "SELECT * FROM tenure.line($1::text)", 1, values);
     else
         tn_pg_send(store, TN_PG_LIST,
                    list->forgotten != NULL ? "SELECT tenure.forget($1::text)"
@@ -35,6 +37,14 @@ static void add_names(struct tn_store_query *list, const PGresult *result)
     }
 }
 
+static void add_line(struct tn_store_query *list, const PGresult *result)
+{
+    for (int row = 0; row < PQntuples(result); row++)
+        if (!tn_query_add_waiter(list, PQgetvalue(result, row, 0),
+                                 (size_t)PQgetlength(result, row, 0)))
+            return;
+}
+
 void tn_pg_answer_list(struct tn_pg_store *store, const PGresult *result)
 {
     struct tn_store_query *list = store->sent_list;
@@ -44,7 +54,9 @@ void tn_pg_answer_list(struct tn_pg_store *store, const PGresult *result)
         tn_query_clocked(list, tn_pg_int(result, 0, 0));
         return;
     }
-    if (list->listed != NULL)
+    if (list->line)
+        add_line(list, result);
+    else if (list->listed != NULL)
         add_names(list, result);
     tn_query_done(list, 0, NULL);
 }
@@ -53,6 +65,10 @@ void tn_pg_ask(struct tn_store *base, struct tn_store_query *query)
 {
     struct tn_pg_store *store = (struct tn_pg_store *)base;
 
+    if (query->line && store->lineless) {
+        tn_query_refuse(base, query, TENURE_E_UNSUPPORTED, "postgres: the schema has no line()");
+        return;
+    }
     tn_query_push(&store->lists, query);
     tn_pg_link_start(&store->work, tn_pg_now(store));
     tn_store_kick(base);

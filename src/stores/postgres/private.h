@@ -163,6 +163,7 @@ struct tn_pg_store {
     uv_timer_t timer;
     unsigned polls;   /* Handles of sockets. */
     bool ready;       /* The work link has said hello. */
+    bool lineless;    /* The schema cannot say yet who waits. */
     char version[64]; /* Of the server, and what is wrong with it; NULL: not known yet. */
     const char *warning;
     struct tn_req_list urgent, normal; /* Sessions first: a renewal waits for no batch. */

@@ -431,6 +431,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         WHERE starts_with(l.name, a_prefix) AND l.token > 0 ORDER BY l.name;
 $$;
 
+-- The labels of those who wait for a name, the next one first. For people: no step needs it, so it
+-- has no number of its own; clients ask whether it is there.
+CREATE OR REPLACE FUNCTION tenure.line(a_name text) RETURNS TABLE (label bytea)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.label FROM tenure.waiter w JOIN tenure.session s ON s.num = w.session
+        WHERE w.name = a_name ORDER BY w.place;
+$$;
+
 -- For names that only a test has used: what nobody holds and nobody waits for.
 CREATE OR REPLACE FUNCTION tenure.forget(a_prefix text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

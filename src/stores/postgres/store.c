@@ -662,18 +662,18 @@ static void tell_facts(const struct tn_store *base, struct tn_store_facts *ret_f
     ret_facts->warning = store->warning != NULL ? store->warning : "";
 }
 
-#define OPS(scheme_, caps_, why_)                                                            \
-    {                                                                                        \
-        .scheme = (scheme_),                                                                 \
-        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | TN_STORE_RAISES |      \
-                TN_STORE_RESUMES | (caps_),                                                  \
-        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit,  \
-        .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close,             \
-        .facts = tell_facts, .class_why = (why_), .read_clock = tn_store_read_clock,         \
-        .forget = tn_store_forget, .name_size = sizeof(struct tn_pg_name),                   \
-        .session_size = sizeof(struct tn_pg_session), .turn = take_turn, .watched = watched, \
-        .ask = tn_pg_ask, .shut = shut, .free = free_store,                                  \
-        .restored = "raise its counter: psql -c 'UPDATE tenure.state SET token = %'"         \
+#define OPS(scheme_, caps_, why_)                                                                  \
+    {                                                                                              \
+        .scheme = (scheme_),                                                                       \
+        .caps = TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_LINGERS | TN_STORE_RAISES |            \
+                TN_STORE_RESUMES | (caps_),                                                        \
+        .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store, .submit = submit,        \
+        .watch = tn_store_watch, .list = tn_store_list, .close = tn_store_close,                   \
+        .line = tn_store_line, .facts = tell_facts, .class_why = (why_),                           \
+        .read_clock = tn_store_read_clock, .forget = tn_store_forget,                              \
+        .name_size = sizeof(struct tn_pg_name), .session_size = sizeof(struct tn_pg_session),      \
+        .turn = take_turn, .watched = watched, .ask = tn_pg_ask, .shut = shut, .free = free_store, \
+        .restored = "raise its counter: psql -c 'UPDATE tenure.state SET token = %'"               \
     }
 
 static const char strict_why[] = "each step is a transaction that was flushed when it is answered";

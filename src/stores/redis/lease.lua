@@ -523,6 +523,17 @@ function steps.list(prefix, exact)
     return said
 end
 
+-- name. The labels of those who wait for it, the next one first; no more than a hundred.
+function steps.line(name)
+    local said = { 'ok', '' }
+    for _, it in ipairs(call('ZRANGE', key('q', name), 0, 99)) do
+        if is_alive(it:sub(1, 32)) then
+            said[#said + 1] = call('HGET', key('s', it:sub(1, 32)), 'label') or ''
+        end
+    end
+    return said
+end
+
 -- prefix. What is on record of free names that begin with it.
 function steps.forget(prefix)
     for _, name in ipairs(call('ZRANGEBYLEX', base .. ':names', '[' .. prefix,
@@ -541,7 +552,7 @@ function steps.tick()
 end
 
 local said = steps[step](unpack(ARGV, 4))
-if said[1] ~= 'version' and step ~= 'list' then
+if said[1] ~= 'version' and step ~= 'list' and step ~= 'line' then
     work_off()
 end
 said[2] = next_due()

@@ -101,6 +101,7 @@ enum tn_rd_job {
     TN_RD_WATCH, /* A name that is watched is read. */
     TN_RD_TICK,
     TN_RD_FORGET,
+    TN_RD_LINE,   /* Who waits for a name. */
     TN_RD_CLOCK,  /* Not the script: TIME. */
     TN_RD_LISTEN, /* Not the script: a subscription begins or ends. */
 };
@@ -111,7 +112,7 @@ struct tn_rd_call {
     struct tn_rd_store *store;
     enum tn_rd_job job;
     struct tn_store_req *req;     /* STEP. */
-    struct tn_store_query *query; /* LIST, CLOCK, FORGET. */
+    struct tn_store_query *query; /* LIST, LINE, CLOCK, FORGET. */
     struct tn_secret session;     /* LOOK: its hash. */
     bool whole;                   /* The script goes with it: the server has forgotten it. */
     char number[TN_RD_NUMBER];    /* Its answer begins with it. */

@@ -143,7 +143,7 @@ static void refuse_call(struct tn_rd_call *call)
 
 static void send_call(struct tn_rd_call *call)
 {
-    static const char *const steps[] = { "", "list", "look", "read", "tick", "forget" };
+    static const char *const steps[] = { "", "list", "look", "read", "tick", "forget", "line" };
     struct tn_rd_store *store = call->store;
     struct redis_words line = { .count = 0 };
 
@@ -167,7 +167,7 @@ static void send_call(struct tn_rd_call *call)
         add(&line, line.session);
     } else if (call->job != TN_RD_TICK && call->job != TN_RD_CLOCK) {
         add(&line, call->query != NULL ? call->query->prefix : call->name);
-        if (call->query != NULL && call->query->exact)
+        if (call->job == TN_RD_LIST && call->query->exact)
             add(&line, "1");
     }
     if (tn_resp_link_send(&store->conn.link, &call->base, line.words, line.count) < 0)
@@ -310,6 +310,18 @@ static void answer_list(struct tn_rd_call *call, struct tn_rd_reply *reply)
     free(call);
 }
 
+static void answer_line(struct tn_rd_call *call, struct tn_rd_reply *reply)
+{
+    bool room = true;
+
+    while (room && reply->left > 0) {
+        struct tn_resp_word label = tn_rd_next(reply);
+        room = tn_query_add_waiter(call->query, label.bytes, label.len);
+    }
+    tn_query_done(call->query, 0, NULL);
+    free(call);
+}
+
 static void answer_call(struct tn_rd_call *call)
 {
     struct tn_rd_store *store = call->store;
@@ -330,6 +342,10 @@ static void answer_call(struct tn_rd_call *call)
     }
     if (job == TN_RD_LIST) {
         answer_list(call, &reply);
+        return;
+    }
+    if (job == TN_RD_LINE) {
+        answer_line(call, &reply);
         return;
     }
     if (job == TN_RD_LOOK && !store->base.closing)
@@ -443,7 +459,8 @@ static void submit(struct tn_store *base, struct tn_store_req *req)
 
 static void ask(struct tn_store *base, struct tn_store_query *query)
 {
-    enum tn_rd_job job = query->listed != NULL    ? TN_RD_LIST
+    enum tn_rd_job job = query->line              ? TN_RD_LINE
+                         : query->listed != NULL  ? TN_RD_LIST
                          : query->clocked != NULL ? TN_RD_CLOCK
                                                   : TN_RD_FORGET;
     struct tn_rd_call *call = new_call((struct tn_rd_store *)base, job);
@@ -527,7 +544,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
                 TN_STORE_RESUMES,                                                                  \
         .slack = SLACK, .ttl_min = TN_TTL_MIN, .ttl_max = TN_TTL_MAX, .open = open_store,          \
         .submit = submit, .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,   \
-        .close = tn_store_close, .facts = tell_facts, .class_why = WHY,                            \
+        .line = tn_store_line, .close = tn_store_close, .facts = tell_facts, .class_why = WHY,     \
         .read_clock = tn_store_read_clock, .forget = tn_store_forget,                              \
         .restored = "raise its counter: redis-cli SET {tenure}:token #", .watched = tn_rd_watched, \
         .ask = ask, .shut = shut, .free = free_rest                                                \

@@ -34,6 +34,19 @@ static int collect(struct tn_sqlite *store, struct tn_store_query *query)
     return 0;
 }
 
+static int collect_line(struct tn_sqlite *store, struct tn_store_query *query)
+{
+    char label[TN_LABEL_MAX + 1];
+    bool more = tn_sql_step(store, TN_SQL_WAITERS, "t", query->prefix);
+
+    for (; more; more = tn_sql_next(store, TN_SQL_WAITERS)) {
+        size_t len = tn_sql_bytes(store, TN_SQL_WAITERS, 0, label, TN_LABEL_MAX);
+        if (!tn_query_add_waiter(query, label, len))
+            return TENURE_E_NOMEM;
+    }
+    return 0;
+}
+
 int tn_sqlite_list(struct tn_sqlite *store, struct tn_store_query *query, struct tn_text *reterr)
 {
     if (strlen(query->prefix) > TN_NAME_MAX) {
@@ -45,7 +58,8 @@ int tn_sqlite_list(struct tn_sqlite *store, struct tn_store_query *query, struct
         return rc;
     query->count = 0; /* Of a try before this one. */
     tn_sqlite_settle(store);
-    rc = tn_sql_end_now(store, collect(store, query), reterr);
+    rc = query->line ? collect_line(store, query) : collect(store, query);
+    rc = tn_sql_end_now(store, rc, reterr);
     if (rc == 0)
         tn_sqlite_ring(store);
     return rc;

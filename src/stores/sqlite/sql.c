@@ -136,6 +136,8 @@ static const char *const texts[TN_SQL_COUNT] = {
     [TN_SQL_SESSION_RENAME] = "UPDATE sessions SET secret = ?2 WHERE id = ?1",
     [TN_SQL_WAITER_FIND] =
         "SELECT place FROM waiters WHERE name = ?1 AND session = ?2 AND term = ?3",
+    [TN_SQL_WAITERS] = "SELECT s.label FROM waiters w JOIN sessions s ON s.id = w.session "
+                       "WHERE w.name = ?1 ORDER BY w.place",
     [TN_SQL_WAITER_ADD] = "INSERT INTO waiters (name, session, term) VALUES (?1, ?2, ?3)",
     [TN_SQL_WAITER_FIRST] = "SELECT place, session, term FROM waiters WHERE name = ?1 "
                             "ORDER BY place LIMIT 1",

@@ -602,6 +602,7 @@ const struct tn_store_ops tn_sqlite_store_ops = {
     .submit = tn_sqlite_submit,
     .watch = tn_store_watch,
     .list = tn_store_list,
+    .line = tn_store_line,
     .look = tn_store_look,
     .close = tn_store_close,
     .class_why = "a file on this host; each step was flushed to the disk when it is answered",

@@ -1,5 +1,5 @@
 /* list.c - what the daemon is asked beside the operations: a list of names, which comes in pages,
- * one line of it, and the terms of a name. */
+ * one line of it, who waits for a name, and its terms. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -116,11 +116,31 @@ static void list_history_done(struct tn_resp_call *call)
     free(list);
 }
 
+/* An array of labels. */
+static void list_line_done(struct tn_resp_call *call)
+{
+    struct tenured_list *list = (struct tenured_list *)call;
+    struct tn_tenured_reply reply = tn_reply_of(call->reply, call->reply_len);
+
+    if (list_has_failed(list))
+        return;
+    for (uint32_t left = tn_reply_list(&reply); left > 0 && !reply.bad; left--) {
+        struct tn_resp_value label = tn_reply_next(&reply);
+        reply.bad = reply.bad || label.type != TN_RESP_STRING;
+        if (!reply.bad && !tn_query_add_waiter(list->query, label.bytes, label.len))
+            break;
+    }
+    list_end(list, reply.bad ? TENURE_E_UNSUPPORTED : 0,
+             reply.bad ? "tenured: a line that cannot be read" : NULL);
+}
+
 void tn_tenured_list(struct tn_store *base, struct tn_store_query *query)
 {
     const struct tn_resp_word history[] = { tn_resp_word_of("HISTORY"),
                                             tn_resp_word_of(query->prefix) };
     const struct tn_resp_word look[] = { tn_resp_word_of("LEASE"), tn_resp_word_of("MGET"),
+                                         tn_resp_word_of(query->prefix) };
+    const struct tn_resp_word line[] = { tn_resp_word_of("LEASE"), tn_resp_word_of("LINE"),
                                          tn_resp_word_of(query->prefix) };
     struct tenured_list *list = calloc(1, sizeof *list);
 
@@ -132,6 +152,8 @@ void tn_tenured_list(struct tn_store *base, struct tn_store_query *query)
     list->query = query;
     if (query->told != NULL)
         list_send(list, history, 2, list_history_done);
+    else if (query->line)
+        list_send(list, line, 3, list_line_done);
     else if (query->exact)
         list_send(list, look, 3, list_page_done);
     else

@@ -613,8 +613,8 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
             TN_STORE_QUEUES | TN_STORE_TELLS | TN_STORE_RAISES | TN_STORE_RESUMES | TN_STORE_SOFT, \
         .ttl_min = TN_SEC(1), .ttl_max = TN_SEC(24 * 3600), .open = open_store, .submit = submit,  \
         .watch = tn_store_watch, .list = tn_store_list, .look = tn_store_look,                     \
-        .history = tn_store_history, .close = tn_store_close, .facts = facts,                      \
-        .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",                   \
+        .line = tn_store_line, .history = tn_store_history, .close = tn_store_close,               \
+        .facts = facts, .class_why = WHY_STRICT, .clock_why = "tenured does not tell its clock",   \
         .binding = binding, .restored = "raise its counter: redis-cli TOKEN RAISE %",              \
         .name_size = sizeof(struct tn_tenured_name),                                               \
         .session_size = sizeof(struct tn_tenured_session), .watched = tn_tenured_watched,          \

@@ -457,6 +457,94 @@ static void more_looks(struct tn_zk_job *job)
         tn_zk_job_answer(job, TN_ANSWER_OK);
 }
 
+/* --- Who waits -------------------------------------------------------------------------------- */
+
+static void read_waiter(struct tn_zk_look *look);
+
+static void hear_waiter(struct tn_zk_call *call, const struct tn_zk_reply *reply)
+{
+    struct tn_zk_look *look = call->asker;
+    struct tn_store_record record;
+
+    if (reply->rc == ZOK && look->job != NULL) {
+        tn_zk_record_held(look->session->store, look->job->todo[look->tries], reply, &record);
+        (void)tn_query_add_waiter(look->job->query, record.label, record.label_len);
+    }
+    look->tries++;
+    if (reply->rc == ZOK || reply->rc == ZNONODE) /* It has left the line. */
+        read_waiter(look);
+    else
+        finish_look(look, reply->rc);
+}
+
+/* One after the other: the line is as it was a moment ago. */
+static void read_waiter(struct tn_zk_look *look)
+{
+    const struct tn_zk_job *job = look->job;
+    char path[TN_ZK_PATH_MAX];
+
+    if (job == NULL || look->tries == job->todo_count || job->query->no_memory)
+        finish_look(look, ZOK);
+    else
+        tn_zk_call_get(make_call(look, job->todo[look->tries], hear_waiter, path), path, false);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    int64_t x = 0, y = 0;
+
+    (void)tn_zk_node_parse(a, &x);
+    (void)tn_zk_node_parse(b, &y);
+    return x < y ? -1 : x > y;
+}
+
+/* The candidates, the leader first, who is not read. */
+static void hear_line(struct tn_zk_call *call, const struct tn_zk_reply *reply)
+{
+    struct tn_zk_look *look = call->asker;
+    struct tn_zk_job *job = look->job;
+    int64_t seq;
+
+    if (reply->rc != ZOK || job == NULL) {
+        finish_look(look, reply->rc == ZNONODE ? ZOK : reply->rc);
+        return;
+    }
+    for (int i = 0; i < reply->strings->count && !job->query->no_memory; i++)
+        if (tn_zk_node_parse(reply->strings->data[i], &seq))
+            job->query->no_memory = !add_todo(job, reply->strings->data[i]);
+    if (job->todo_count > 0)
+        qsort(job->todo, job->todo_count, sizeof *job->todo, compare_nodes);
+    if (job->todo_count > TN_LINE_MOST + 1)
+        job->todo_count = TN_LINE_MOST + 1;
+    look->tries = job->todo_count > 0 ? 1 : 0;
+    read_waiter(look);
+}
+
+static void line_done(struct tn_zk_look *look, int rc)
+{
+    if (rc == ZOK)
+        tn_zk_job_answer(look->job, TN_ANSWER_OK);
+    else if (tn_zk_is_loss(rc))
+        tn_zk_job_park(look->job);
+    else
+        tn_zk_job_refuse(look->job, rc, look->name);
+}
+
+static void list_line(struct tn_zk_job *job)
+{
+    struct tn_zk_look *look = make_look(job->session, job->query->prefix, line_done);
+    char path[TN_ZK_PATH_MAX];
+
+    job->query->no_memory = look == NULL;
+    if (look == NULL) {
+        tn_zk_job_answer(job, TN_ANSWER_OK);
+        return;
+    }
+    look->job = job;
+    tn_zk_call_sync(job->session);
+    tn_zk_call_children(make_call(look, NULL, hear_line, path), path, false);
+}
+
 /* From the znode that the prefix lies in, down. */
 void tn_zk_list(struct tn_zk_job *job)
 {
@@ -465,13 +553,17 @@ void tn_zk_list(struct tn_zk_job *job)
 
     if (!find_reader(job))
         return;
+    job->again = false;
+    job->query->count = 0;
+    job->todo_count = 0;
+    if (job->query->line) {
+        list_line(job);
+        return;
+    }
     if (job->query->exact)
         (void)snprintf(above, sizeof above, "%.*s", TN_NAME_MAX, job->query->prefix);
     else if (slash != NULL)
         memcpy(above, job->query->prefix, (size_t)(slash - job->query->prefix));
-    job->again = false;
-    job->query->count = 0;
-    job->todo_count = 0;
     job->query->no_memory = !add_todo(job, above);
     tn_zk_call_sync(job->session);
     more_looks(job);

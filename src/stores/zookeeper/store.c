@@ -532,6 +532,7 @@ const struct tn_store_ops tn_zookeeper_store_ops = {
     .watch = tn_store_watch,
     .list = tn_store_list,
     .look = tn_store_look,
+    .line = tn_store_line,
     .close = tn_store_close,
     .facts = tell_facts,
     .class_why = "a majority of the servers has what was acknowledged on its disks",
