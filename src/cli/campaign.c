@@ -193,6 +193,8 @@ int tn_campaign_start(struct tn_campaign *campaign, const struct tn_campaign_wor
     options->soft_limit = words->soft_limit;
     options->flags |= words->yield ? TENURE_YIELD : 0;
     int rc = tenure_campaign_start(campaign->tenure, campaign->name, options, ret_election, &error);
+    if (rc == 0)
+        campaign->election = *ret_election;
     return rc < 0 ? tn_cli_store_fail(campaign->verb, rc, error.text) : -1;
 }
 
@@ -214,6 +216,17 @@ int tn_campaign_signals(struct tn_campaign *campaign, bool all)
     return -1;
 }
 
+/* Nobody leads, and the wait is over: either our grant is on its way, or an operator's note, of
+ * which there is no event. */
+static tenure_ns look_at(const struct tn_campaign *campaign, tenure_ns at)
+{
+    tenure_ns soon = tn_boottime() + TN_MS(50);
+
+    bool may_be_over = campaign->wait >= 0 && campaign->wait < TN_CLI_FIRST_ANSWER;
+
+    return may_be_over && campaign->vacant && soon < at ? soon : at;
+}
+
 void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t extra_count,
                       tenure_ns at)
 {
@@ -231,11 +244,13 @@ void tn_campaign_poll(struct tn_campaign *campaign, const int *extra, size_t ext
     TN_ASSERT(extra_count <= EXTRA_MOST);
     for (size_t i = 0; i < extra_count; i++)
         fds[OWN + i] = (struct pollfd) { .fd = extra[i], .events = POLLIN };
-    tn_timer_arm(campaign->timer, at);
+    tn_timer_arm(campaign->timer, look_at(campaign, at));
     (void)poll(fds, (nfds_t)(OWN + extra_count), -1);
     campaign->unheard = (fds[3].revents & (POLLERR | POLLHUP)) != 0 || fds[4].revents != 0;
     int count = tenure_dispatch(campaign->tenure);
     TN_ASSERT(count >= 0);
+    if (campaign->vacant && campaign->election != NULL)
+        campaign->forbidden = tn_lib_forbidden(campaign->election);
     /* Not beside an error, which is one line. */
     if (!campaign->warned && tenure_health(campaign->tenure, NULL) == 0 &&
         tenure_warning(campaign->tenure, &warning)) {
@@ -250,7 +265,8 @@ tenure_ns tn_campaign_give_up_at(const struct tn_campaign *campaign)
 
     if (wait < 0)
         return TN_NEVER;
-    if ((!campaign->answered || campaign->vacant) && wait < TN_CLI_FIRST_ANSWER)
+    bool open = !campaign->answered || (campaign->vacant && campaign->forbidden == TN_NOTE_NONE);
+    if (open && wait < TN_CLI_FIRST_ANSWER)
         wait = TN_CLI_FIRST_ANSWER;
     return campaign->started + wait;
 }
@@ -275,7 +291,7 @@ void tn_campaign_hear(struct tn_campaign *campaign, const struct tenure_event *e
 {
     campaign->answered = true;
     if (event->kind == TENURE_VACANT || event->kind == TENURE_LEADER ||
-        event->kind == TENURE_REFUSED)
+        event->kind == TENURE_REFUSED || event->kind == TENURE_WON)
         campaign->vacant = event->kind == TENURE_VACANT;
     if (event->kind == TENURE_VACANT)
         campaign->leader[0] = '\0';
@@ -305,6 +321,19 @@ static int fail_held(const struct tn_campaign *campaign)
                        tn_cli_duration(buf, campaign->wait), holder);
 }
 
+/* The store has answered, whatever its health says of a session that is not open yet. */
+static int fail_forbidden(const struct tn_campaign *campaign)
+{
+    if (campaign->forbidden == TN_NOTE_STAND_DOWN)
+        return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                           "%s: an operator lets nobody lead; 'tenure resume %s' ends that",
+                           campaign->name, campaign->name);
+    return tn_cli_fail(TN_EXIT_NOT_ACQUIRED, campaign->verb,
+                       "%s: this host or id is drained and does not lead; 'tenure undrain' ends "
+                       "that",
+                       campaign->name);
+}
+
 int tn_campaign_not_acquired(struct tn_campaign *campaign)
 {
     struct tenure_error error;
@@ -312,6 +341,10 @@ int tn_campaign_not_acquired(struct tn_campaign *campaign)
     char why[TENURE_ERROR_TEXT] = "";
     struct tn_text text;
 
+    if (campaign->election != NULL)
+        campaign->forbidden = tn_lib_forbidden(campaign->election);
+    if (campaign->forbidden != TN_NOTE_NONE)
+        return fail_forbidden(campaign);
     int health = tenure_health(campaign->tenure, &error);
     if (health != 0)
         return tn_cli_store_fail(

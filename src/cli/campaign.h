@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include "cli/store.h"
+#include "core/note.h"
 #include "core/plan.h"
 #include "core/rank.h"
 #include "core/slots.h"
@@ -39,9 +40,11 @@ struct tn_campaign {
     tenure_ns wait;
     tenure_ns started;
     bool answered;                 /* The store answers, or says why not. */
-    bool vacant;                   /* Nobody leads, as told last: our grant may be on its way. */
+    bool vacant;                   /* Nobody leads, as told last: our grant may be on its way, */
+    enum tn_note_kind forbidden;   /* unless an operator does not let us. */
     char leader[TN_LABEL_MAX + 1]; /* The last one that was heard of; empty: nobody. */
     struct tenure *tenure;
+    const struct tenure_election *election;
     int signals, timer;
     bool unheard;     /* Nobody reads the lines of this verb any more. */
     bool warned;      /* What the store warns of was told. */

@@ -212,6 +212,16 @@ bool tn_notes_bar(const struct tn_notes *notes, tenure_ns now)
            (notes->rank != NULL && !chosen && tn_rank_bars(notes->rank, now));
 }
 
+enum tn_note_kind tn_notes_forbid(const struct tn_notes *notes, tenure_ns now)
+{
+    enum tn_note_kind kind = node_note(notes, now);
+
+    if (kind == TN_NOTE_NONE && notes->note.kind == TN_NOTE_STAND_DOWN &&
+        lasts(&notes->note, notes->heard_at, now))
+        kind = TN_NOTE_STAND_DOWN;
+    return kind;
+}
+
 static tenure_ns sooner(tenure_ns at, tenure_ns than, tenure_ns now)
 {
     return at > now && at < than ? at : than;

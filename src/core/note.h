@@ -113,6 +113,8 @@ enum tn_note_kind tn_notes_ask(const struct tn_notes *notes, tenure_ns now, uint
                                const struct tn_note_times *times);
 /* Whether the candidate must not campaign. */
 bool tn_notes_bar(const struct tn_notes *notes, tenure_ns now);
+/* STAND_DOWN or DRAIN, while an operator lets nobody here campaign; else NONE. */
+enum tn_note_kind tn_notes_forbid(const struct tn_notes *notes, tenure_ns now);
 /* When one of the two may change by itself; TN_NEVER: not. */
 tenure_ns tn_notes_wake_at(const struct tn_notes *notes, tenure_ns now,
                            const struct tn_note_times *times);

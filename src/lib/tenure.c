@@ -583,6 +583,17 @@ bool tn_lib_leader_is_mine(const struct tenure_election *election)
     return mine;
 }
 
+enum tn_note_kind tn_lib_forbidden(const struct tenure_election *election)
+{
+    struct tn_driver *driver = &election->tenure->driver;
+
+    tn_driver_lock(driver);
+    enum tn_note_kind kind =
+        tn_notes_forbid(&election->seat.seat.claim.notes, tn_clock_now(&driver->clock));
+    tn_driver_unlock(driver);
+    return kind;
+}
+
 int tenure_fd(const struct tenure *tenure)
 {
     return tn_lib_alive(tenure) && tenure->own_loop ? tenure->watch : -1;

@@ -117,6 +117,11 @@ notes_that_last() {
     t_check "for people, too" has_text ', stands down$'
     t_check "free: $("$tenure" status job)" has_free job
     told 80 "nobody holds it" handover job
+    began=$(now_ms)
+    told 75 "an operator lets nobody lead; 'tenure resume job' ends that" \
+        run --quiet --ttl 10s --wait 0s job -- true
+    took=$(($(now_ms) - began))
+    t_check "run --wait 0s says so at once: $took ms" [ "$took" -lt 4000 ]
     t_run "$tenure" list
     t_refute "a note is not shown" has "$t_out" '~tenure'
     t_run "$tenure" resume job
@@ -148,6 +153,8 @@ notes_that_last() {
     t_refute "no wish about the next leader" shown '"asked"'
     t_check "another leads" until_true 100 is_other "$first"
     t_check "other is free" has_free other
+    told 75 "is drained and does not lead; 'tenure undrain' ends that" \
+        run --quiet --ttl 10s --wait 0s --id "$first" other -- true
     t_run "$tenure" undrain --id "$first"
     t_prints "'$first': may lead again"
     t_check "leads other again" until_true 100 is_held other
