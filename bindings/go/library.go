@@ -30,13 +30,14 @@ static int go_open(const char *url, const char *id, tenure_ns ttl, tenure_ns gra
 
 static int go_campaign(uintptr_t tenure, const char *name, uintptr_t key, char **fences,
                        tenure_ns stall_after, tenure_ns grace, uint32_t slots, uint32_t priority,
-                       bool yields, uintptr_t *ret_election, struct tenure_error *reterr)
+                       bool yields, tenure_ns soft_limit,
+                       uintptr_t *ret_election, struct tenure_error *reterr)
 {
     struct tenure_campaign campaign = {
         .size = sizeof campaign, .callback = (tenure_callback *)tenureGoEvent,
         .arg = (void *)key, .stall_after = stall_after, .grace = grace,
         .fences = (const char *const *)fences, .slots = slots, .priority = priority,
-        .flags = yields ? TENURE_YIELD : 0,
+        .flags = yields ? TENURE_YIELD : 0, .soft_limit = soft_limit,
     };
     struct tenure_election *election = NULL;
     int rc = tenure_campaign_start((struct tenure *)tenure, name, &campaign, &election, reterr);
@@ -233,7 +234,8 @@ func beginCampaign(
 	var failure C.struct_tenure_error
 	code := C.go_campaign(C.uintptr_t(handle), cName, C.uintptr_t(key), array,
 		nsOf(options.StallAfter), nsOf(options.Grace), C.uint32_t(options.Slots),
-		C.uint32_t(options.Priority), C.bool(options.Yield), &election, &failure)
+		C.uint32_t(options.Priority), C.bool(options.Yield), nsOf(options.SoftLimit),
+		&election, &failure)
 	return uintptr(election), startError(int(code), &failure)
 }
 

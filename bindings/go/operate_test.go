@@ -1,6 +1,7 @@
 package tenure_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,5 +163,46 @@ func TestHoldOff(t *testing.T) {
 			t.Errorf("hold-off %v: %d ms", holdOff, ttl)
 		}
 		must(t, term.Close())
+	}
+}
+
+// A leader that is stopped gives way at the soft limit, before its TTL is over.
+func TestSoftLimit(t *testing.T) {
+	url, ctx := storeURL(t), context.Background()
+	file := "sqlite:" + filepath.Join(t.TempDir(), "shop.db")
+	command(t, "fence", "install", "--at", file)
+	fence := tenure.URLFence(file + "#orders")
+	elect := exec.Command(filepath.Join(buildDir(), "tenure"), "elect", "-s", url, "--ttl", "12s",
+		"--rho", "0.01", "--soft-limit", "6s", "--fence", file+"#orders", "job")
+	told, err := elect.StdoutPipe()
+	must(t, err)
+	must(t, elect.Start())
+	defer func() {
+		_ = elect.Process.Kill()
+		_ = elect.Wait()
+	}()
+	lines := bufio.NewScanner(told)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"won"`) {
+	}
+	must(t, elect.Process.Signal(syscall.SIGSTOP))
+	stopped := time.Now()
+	_, text, _ := strings.Cut(command(t, "status", "-s", url, "--json", "job"), `"remaining_ms":`)
+	text, _, _ = strings.Cut(text, ",")
+	left, err := strconv.Atoi(text)
+	must(t, err)
+	s := open(t, url, &tenure.Options{TTL: 12 * time.Second, RhoPPM: 10000})
+	term, err := s.Campaign(ctx, "job", &tenure.CampaignOptions{
+		Wait: time.Minute, Fences: []tenure.Fence{fence}, SoftLimit: 6 * time.Second,
+	})
+	must(t, err)
+	if took := time.Since(stopped); term.Token() < 2 || took >= time.Duration(left)*time.Millisecond {
+		t.Errorf("token %d behind %v of %d ms", term.Token(), took, left)
+	}
+	must(t, term.Close())
+	for _, wrong := range []tenure.CampaignOptions{{SoftLimit: 6 * time.Second},
+		{SoftLimit: -1, Fences: []tenure.Fence{fence}}} {
+		if _, err := s.Campaign(ctx, "other", &wrong); !errors.Is(err, tenure.ErrInvalid) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
 	}
 }

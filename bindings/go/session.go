@@ -54,6 +54,10 @@ type CampaignOptions struct {
 	Priority uint32
 	// Yield cancels the term's context when a candidate with a higher Priority waits.
 	Yield bool
+	// SoftLimit: when the store has not heard of the leader for so long, a candidate with a
+	// SoftLimit and the same Fences leads before the TTL is over. 0: none. Only with Fences, and
+	// for work that does harm only through them.
+	SoftLimit time.Duration
 }
 
 // Leader is who leads a name.

@@ -68,6 +68,10 @@ struct tn_campaign {
         TN_STRING("id", 'i', &(words_)->id, "ID", "host-pid", "a label, to tell who leads"),  \
         TN_STORE(&(words_)->url)
 
+#define TN_SOFT_LIMIT(words_)                                                  \
+    TN_DURATION("soft-limit", 0, &(words_)->soft_limit, 1, TN_TTL_MAX, "none", \
+                "a leader silent for so long gives way to one with the same --fence")
+
 /* The defaults. */
 #define TN_CAMPAIGN_WORDS                                                               \
     {                                                                                   \
@@ -84,6 +88,19 @@ unsigned tn_campaign_caps(const char *url);
  * option that does not go with more than one slot, or NULL. */
 int tn_campaign_check(const char *verb, const char *name, const struct tn_campaign_words *words,
                       const char *beside);
+
+/* What a campaign raises before it leads: URL#RESOURCE, or "none". NULL is the same to these. */
+bool tn_campaign_has_fence(const char *fence);
+/* Whether it can be read; @origin: where it comes from, such as "--fence". */
+int tn_campaign_check_fence(const char *verb, const char *origin, const char *fence);
+/* Whether the words go with their --soft-limit, as far as that can be said without a store. */
+int tn_campaign_check_soft(const char *verb, const struct tn_campaign_words *words,
+                           const char *fence);
+/* Before the first grant, so that a fence that is misspelt costs no token. One that is away is left
+ * to the campaign, which asks again. */
+int tn_campaign_probe_fence(const char *verb, const char *fence);
+/* Say why the fence is of no use; returns the exit status. */
+int tn_campaign_fail_fence(const char *verb, int code, const char *why);
 
 /* Check the words and open a session. A store that is unavailable is tried again for the wait. */
 int tn_campaign_open(struct tn_campaign *campaign, const char *verb, const char *name,

@@ -10,10 +10,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/final.h"
 #include "base/time.h"
 #include "cli/campaign.h"
 #include "cli/events.h"
 #include "cli/sidecar.h"
+#include "lib/command.h"
 
 static const char about[] =
     "Campaigns for NAME and prints what happens, one JSON object per line. To lead is up to who\n"
@@ -36,6 +38,8 @@ static const char after[] =
     "  tenure elect --once --wait 1m nightly-report | ./on-change\n"
     "  tenure elect --slots 3 workers    three lead at the same time, each with its own token\n"
     "  tenure elect --priority 9 db      leads before those who wait with a lower one\n"
+    "  tenure elect --ttl 30s --soft-limit 20s --fence sqlite:orders.db#orders orders\n"
+    "      a leader silent for 20s gives way before the TTL is over; the fence refuses its writes\n"
     "\n"
     "Exit status: 0 asked to stop, 64 bad usage, 69 store unavailable, 74 nobody reads, 75 not\n"
     "acquired within --wait, 77 not permitted, 79 leadership lost (--once).\n";
@@ -46,9 +50,11 @@ struct elect {
     struct tn_sidecar sidecar;
     const char *http_address;
     const char *name;
+    const char *fence;
     bool once;
     bool json; /* Accepted and without meaning: it is always JSON. */
     bool holds;
+    bool led;     /* Once at least. */
     bool stopped; /* The end of this term was told, because an operator asked for it. */
     int status;   /* -1: go on. */
 };
@@ -89,6 +95,19 @@ static void hear_stop(struct elect *elect, const struct tenure_event *event)
         hear_over(elect);
 }
 
+/* A fence that never went up and will not is a mistake; any other one is asked again. */
+static void hear_refused(struct elect *elect, const struct tenure_event *event)
+{
+    bool fence = event->reason == TENURE_REASON_FENCE;
+    int code = fence ? tn_lib_fence_status(elect->campaign.tenure, NULL) : 0;
+
+    elect->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
+    if (fence && !elect->led && tn_error_is_final(code) && elect->status < 0)
+        elect->status = tn_campaign_fail_fence("elect", code, event->detail);
+    else
+        tn_cli_refused_print("elect", elect->name, event, "");
+}
+
 static void hear(struct tenure_election *election, const struct tenure_event *event, void *arg)
 {
     struct elect *elect = arg;
@@ -99,7 +118,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     if (event->kind != TENURE_LOST || !elect->stopped)
         print(elect, event);
     if (event->kind == TENURE_WON) {
-        elect->holds = true;
+        elect->holds = elect->led = true;
         elect->stopped = false;
         elect->campaign.regressed = false;
     } else if (event->kind == TENURE_LOST) {
@@ -107,8 +126,7 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     } else if (event->kind == TENURE_STOP) {
         hear_stop(elect, event);
     } else if (event->kind == TENURE_REFUSED) {
-        elect->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
-        tn_cli_refused_print("elect", elect->name, event, "");
+        hear_refused(elect, event);
     } else if (event->kind == TENURE_HEALTH) {
         tell_outage(elect);
     }
@@ -168,9 +186,12 @@ static int finish(struct elect *elect, int status)
 
 static int start_campaign(struct elect *elect, const struct tn_campaign_words *words)
 {
+    const char *const fences[] = { tn_campaign_has_fence(elect->fence) ? elect->fence : NULL,
+                                   NULL };
     struct tenure_campaign options = {
         .callback = hear,
         .arg = elect,
+        .fences = fences,
         .flags = TENURE_TELL_HEALTH | TENURE_TELL_RENEWED,
     };
     int status = tn_campaign_start(&elect->campaign, words, &options, &elect->election);
@@ -186,6 +207,9 @@ int tn_cli_elect(int argc, char **argv)
     struct tn_option options[] = {
         TN_CAMPAIGN_OPTIONS(&words),
         TN_FLAG("once", 0, &elect.once, "exit when the term is lost, instead of waiting"),
+        TN_STRING("fence", 0, &elect.fence, "URL#RESOURCE", NULL,
+                  "raise this fence to the token before \"won\""),
+        TN_SOFT_LIMIT(&words),
         TN_STRING("http", 0, &elect.http_address, "HOST:PORT", NULL,
                   "tell programs beside this one: /leader, /follower, /token, /healthz, /metrics"),
         TN_FLAG("json", 0, &elect.json, "as always: one JSON object per line"),
@@ -204,7 +228,14 @@ int tn_cli_elect(int argc, char **argv)
     if (status < 0)
         status = tn_cli_check_no_slot("elect", elect.name);
     if (status < 0)
-        status = tn_campaign_check("elect", elect.name, &words, NULL);
+        status = tn_campaign_check_fence("elect", "--fence", elect.fence);
+    if (status < 0)
+        status = tn_campaign_check_soft("elect", &words, elect.fence);
+    if (status < 0)
+        status = tn_campaign_check("elect", elect.name, &words,
+                                   tn_campaign_has_fence(elect.fence) ? "--fence" : NULL);
+    if (status < 0)
+        status = tn_campaign_probe_fence("elect", elect.fence);
     if (status < 0)
         status = tn_cli_lines_open("elect", true);
     if (status < 0)

@@ -30,10 +30,6 @@
 #include "cli/run.h"
 #include "lib/agent.h"
 #include "lib/command.h"
-#include "receivers/spec.h"
-
-/* How long a fence may take to be looked at before the first grant. */
-#define FENCE_PROBE TN_SEC(2)
 
 static const char about[] = "Campaigns for NAME and runs the command while it leads. The whole "
                             "process tree of the command is\n"
@@ -182,15 +178,6 @@ static void hear_stop(struct tn_run *run, const struct tenure_event *event)
         (void)tenure_drained(run->election);
 }
 
-/* The exit status for a fence that asking again does not mend. */
-static int fail_fence(int code, const char *why)
-{
-    return tn_cli_fail(code == TENURE_E_DENIED    ? TN_EXIT_DENIED
-                       : code == TENURE_E_DAMAGED ? TN_EXIT_UNAVAILABLE
-                                                  : TN_EXIT_USAGE,
-                       "run", "--fence: %s", why);
-}
-
 /* A fence that never went up and will not, such as one that does not let us in, is a mistake and
  * ends it; any other one is asked again with the next grant, and that is said once. */
 static void hear_refused(struct tn_run *run, const struct tenure_event *event)
@@ -203,7 +190,7 @@ static void hear_refused(struct tn_run *run, const struct tenure_event *event)
     run->told_refused = fence;
     run->campaign.regressed = event->reason == TENURE_REASON_TOKEN_REGRESSED;
     if (fence && !run->led && tn_error_is_final(code))
-        tn_run_leave(run, fail_fence(code, event->detail));
+        tn_run_leave(run, tn_campaign_fail_fence("run", code, event->detail));
     else
         tn_cli_refused_print("run", run->name, event, fence ? "; trying again" : "");
 }
@@ -389,8 +376,7 @@ static int read_arguments(struct tn_run *run, struct tn_campaign_words *words, i
         TN_FLAG("quiet", 0, &run->quiet, "no warnings: only what ends the run is told"),
         TN_STRING("fence", 0, &run->fence, "URL#RESOURCE", "$TENURE_FENCE",
                   "raise this fence to the token before the command starts; or none"),
-        TN_DURATION("soft-limit", 0, &words->soft_limit, 1, TN_TTL_MAX, "none",
-                    "a leader silent for so long gives way to one with the same --fence"),
+        TN_SOFT_LIMIT(words),
         TN_STRING("contain", 0, &run->contain_word, "HOW", "auto",
                   "hold the command's processes by: auto, cgroup, pidns, tree"),
         TN_STRING("http", 0, &run->http_address, "HOST:PORT", NULL,
@@ -408,57 +394,30 @@ static int read_arguments(struct tn_run *run, struct tn_campaign_words *words, i
     return status < 0 ? read_command(run, &command) : status;
 }
 
-/* The fence may be "none": there is none, and that is known. */
-static bool has_fence(const struct tn_run *run)
-{
-    return run->fence != NULL && strcmp(run->fence, "none") != 0;
-}
-
 static int read_fence(struct tn_run *run)
 {
     const char *origin = run->fence != NULL ? "--fence" : "TENURE_FENCE";
-    char buf[TN_CLI_LINE_MAX];
-    struct tn_text text;
 
     if (run->fence == NULL)
         run->fence = getenv("TENURE_FENCE");
     if (run->fence != NULL && run->fence[0] == '\0')
         run->fence = NULL;
-    tn_text_init(&text, buf, sizeof buf);
-    int rc = has_fence(run) ? tn_fence_spec_check(run->fence, &text) : 0;
-    return rc < 0 ? tn_cli_fail(TN_EXIT_USAGE, "run", "%s: %s", origin, buf) : -1;
+    return tn_campaign_check_fence("run", origin, run->fence);
 }
 
 static int check_words(struct tn_run *run, const struct tn_campaign_words *words)
 {
-    const char *beside = has_fence(run)            ? "--fence"
-                         : run->every.period > 0   ? "--every"
-                         : run->service.linger > 0 ? "--linger"
-                                                   : NULL;
+    const char *beside = tn_campaign_has_fence(run->fence) ? "--fence"
+                         : run->every.period > 0           ? "--every"
+                         : run->service.linger > 0         ? "--linger"
+                                                           : NULL;
     int status = tn_cli_check_no_slot("run", run->name);
 
-    if (status < 0 && words->soft_limit > 0 && !has_fence(run))
-        return tn_cli_fail(TN_EXIT_USAGE, "run",
-                           "--soft-limit needs --fence: a leader that was silent may not know yet "
-                           "that another leads, and only a fence stops its writes");
-    if (status < 0 && words->soft_limit > 0 && words->priority > 0)
-        return tn_cli_fail(TN_EXIT_USAGE, "run",
-                           "--soft-limit and --priority do not go together; leave one of them out");
+    if (status < 0)
+        status = tn_campaign_check_soft("run", words, run->fence);
     run->told_unfenced =
         run->told_unfenced || words->slots > 1; /* A fence admits the highest token only. */
     return status < 0 ? tn_campaign_check("run", run->name, words, beside) : status;
-}
-
-/* Before the first grant, so that a fence that is misspelt costs no token. One that is away is left
- * to the campaign, which asks again. */
-static int probe_fence(const struct tn_run *run)
-{
-    char buf[TENURE_ERROR_TEXT];
-    struct tn_text text;
-
-    tn_text_init(&text, buf, sizeof buf);
-    int rc = has_fence(run) ? tn_fence_spec_probe(run->fence, FENCE_PROBE, &text) : 0;
-    return tn_error_is_final(rc) ? fail_fence(rc, buf) : -1;
 }
 
 /* What was asked for by name must be there, and is tried before anything else. */
@@ -498,7 +457,7 @@ static bool has_terminal(void)
 
 static int start_campaign(struct tn_run *run, const struct tn_campaign_words *words)
 {
-    const char *const fences[] = { has_fence(run) ? run->fence : NULL, NULL };
+    const char *const fences[] = { tn_campaign_has_fence(run->fence) ? run->fence : NULL, NULL };
     struct tenure_campaign options = {
         .callback = hear,
         .arg = run,
@@ -545,7 +504,7 @@ int tn_cli_run(int argc, char **argv)
     if (status < 0)
         status = tn_campaign_signals(&run.campaign, true);
     if (status < 0)
-        status = probe_fence(&run);
+        status = tn_campaign_probe_fence("run", run.fence);
     if (status < 0)
         status = start_campaign(&run, &words);
     if (status < 0)

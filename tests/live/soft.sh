@@ -89,6 +89,21 @@ story() { # ENGINE URL
     t_promise "nothing that ada asked for since was let through" lets_none_through
     finish_all
 
+    t_case "$1: elect with the same fence leads behind the soft limit, too"
+    lead ada --soft-limit 6s --fence "$fence"
+    t_check "ada leads" until_line "$acts" '^begins ada'
+    stop_whole ada
+    "$tenure" elect --id dee --ttl 12s --rho 0.01 --soft-limit 6s --fence "$fence" job \
+        >"$t_dir/dee" 2>"$t_dir/dee.err" &
+    candidates="$candidates $!"
+    t_check "dee leads: $(cat "$t_dir/dee.err")" until_line "$t_dir/dee" '"event":"won"'
+    took=$(($(now_ms) - stopped))
+    t_promise "early: $took ms" [ "$took" -lt 8000 ]
+    won=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/dee")
+    t_check "and its fence stands at $won" [ "$("$tenure" fence show --at "sqlite:$t_dir/shop.db" \
+        orders | tr -dc 0-9)" = "$won" ]
+    finish_all
+
     t_case "$1: without the fence the candidate waits for the TTL"
     lead ada --soft-limit 6s --fence "$fence"
     t_check "ada leads" until_line "$acts" '^begins ada'
@@ -109,6 +124,9 @@ says() { # WORDS OPTION...
     t_bad "$sa_words" "$tenure" run "$@" job -- true
 }
 says "soft-limit needs --fence" --soft-limit 9s
+t_bad "soft-limit needs --fence" "$tenure" elect --soft-limit 9s job
+t_bad "leave one of them out" "$tenure" elect --soft-limit 9s --fence "$fence" --priority 3 job
+t_bad "--fence: 'x' is not a fence" "$tenure" elect --fence x job
 says "from 8.3s, which one lost renewal may take, to less than the TTL of 15s" \
     --soft-limit 8s --fence "$fence"
 says "to less than the TTL of 15s" --soft-limit 15s --fence "$fence"

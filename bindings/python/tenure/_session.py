@@ -343,6 +343,7 @@ class Session:
         slots: int = 0,
         priority: int = 0,
         yields: bool = False,
+        soft_limit: Optional[Seconds] = None,
     ) -> "Lead":
         """`with t.lead("report") as term: while term: ...`
 
@@ -353,11 +354,16 @@ class Session:
         slots: up to so many candidates lead at once, each with a token of its own; without fences.
         priority: 1 to 9; of those who wait, the higher leads first. yields: the term is asked to
         stop (term.stopping) when a candidate with a higher priority waits.
+        soft_limit: when the store has not heard of the leader for so long, a candidate with a soft
+        limit and the same fences leads before the TTL is over. Only with fences, and for work that
+        does harm only through them.
         """
         from ._term import Lead
 
         flags = _native.YIELD if yields else 0
-        return Lead(self, name, fences, wait, grace, stall_after, flags, slots, priority)
+        return Lead(
+            self, name, fences, wait, grace, stall_after, flags, slots, priority, soft_limit
+        )
 
     def alead(
         self,
@@ -370,12 +376,15 @@ class Session:
         slots: int = 0,
         priority: int = 0,
         yields: bool = False,
+        soft_limit: Optional[Seconds] = None,
     ) -> "AsyncLead":
         """`async with t.alead("report") as term: while term: ...`, as lead() in asyncio."""
         from ._term import AsyncLead
 
         flags = _native.YIELD if yields else 0
-        return AsyncLead(self, name, fences, wait, grace, stall_after, flags, slots, priority)
+        return AsyncLead(
+            self, name, fences, wait, grace, stall_after, flags, slots, priority, soft_limit
+        )
 
     @overload
     def only_leader(
@@ -386,6 +395,7 @@ class Session:
         grace: Optional[Seconds] = None,
         priority: int = 0,
         yields: bool = False,
+        soft_limit: Optional[Seconds] = None,
     ) -> "OnlyLeader[None]": ...
 
     @overload
@@ -398,6 +408,7 @@ class Session:
         grace: Optional[Seconds] = None,
         priority: int = 0,
         yields: bool = False,
+        soft_limit: Optional[Seconds] = None,
     ) -> "OnlyLeader[Default]": ...
 
     def only_leader(
@@ -409,6 +420,7 @@ class Session:
         grace: Optional[Seconds] = None,
         priority: int = 0,
         yields: bool = False,
+        soft_limit: Optional[Seconds] = None,
     ) -> "OnlyLeader[Any]":
         """A decorator: the function runs only in the process that leads `name`.
 
@@ -421,7 +433,7 @@ class Session:
         from ._term import OnlyLeader
 
         flags = _native.YIELD if yields else 0
-        return OnlyLeader(self, name, fences, default, grace, flags, priority)
+        return OnlyLeader(self, name, fences, default, grace, flags, priority, soft_limit)
 
     def campaign(
         self,
@@ -438,6 +450,7 @@ class Session:
         slots: int = 0,
         priority: int = 0,
         yields: bool = False,
+        soft_limit: Optional[Seconds] = None,
     ) -> Election:
         """Campaign for `name`, term after term, and hear what happens.
 
@@ -463,6 +476,7 @@ class Session:
             drained_on_return or callback is None,
             slots,
             priority,
+            soft_limit,
         )
 
     def observe(self, name: str, callback: Handler) -> Election:
@@ -489,6 +503,7 @@ class Session:
         drained_on_return: bool = False,
         slots: int = 0,
         priority: int = 0,
+        soft_limit: Optional[Seconds] = None,
     ) -> Election:
         if isinstance(fences, (str, Fence)):
             raise Invalid("fences: a list of fences is needed, such as [fence]")
@@ -506,6 +521,7 @@ class Session:
             array if urls else None,
             number_of(slots, "slots"),
             number_of(priority, "priority"),
+            ns_of(soft_limit, "soft_limit"),
         )
         pointer, encoded = _native.Handle(), bytes_of(name, "name")
         for url in urls:

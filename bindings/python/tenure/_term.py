@@ -218,6 +218,7 @@ class _Request:
         flags: int,
         slots: int,
         priority: int,
+        soft_limit: Optional[Seconds],
     ) -> None:
         self._session = session
         self._name = name
@@ -226,6 +227,7 @@ class _Request:
         self._grace = grace
         self._stall_after = stall_after
         self._flags, self._slots, self._priority = flags, slots, priority
+        self._soft_limit = soft_limit
         self._election: Optional[Election] = None
 
     def _campaign(self, watch: _Watch) -> None:
@@ -240,6 +242,7 @@ class _Request:
             self._flags,
             slots=self._slots,
             priority=self._priority,
+            soft_limit=self._soft_limit,
         )
 
 
@@ -364,6 +367,7 @@ class OnlyLeader(Generic[Default]):
         grace: Optional[Seconds],
         flags: int,
         priority: int,
+        soft_limit: Optional[Seconds],
     ) -> None:
         self._default = default
         self._session = session
@@ -373,7 +377,7 @@ class OnlyLeader(Generic[Default]):
         self._watch = _Watch(lambda: None, Term)
         session._use_thread()
         self._election = session._campaign(
-            name, self._hear, fences, grace, None, flags, priority=priority
+            name, self._hear, fences, grace, None, flags, priority=priority, soft_limit=soft_limit
         )
 
     def __bool__(self) -> bool:

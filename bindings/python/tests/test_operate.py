@@ -1,5 +1,6 @@
 """Priority, semaphores, hold-off, and the instant up to which a term is proven."""
 import json
+import signal
 import subprocess
 import time
 
@@ -107,6 +108,32 @@ def test_a_hold_off_keeps_the_lease_for_longer(url):
         assert status(url, "job")["ttl_ms"] == TTL * 1000
     with tenure.open(url, ttl=TTL, hold_off=5) as t, t.lead("job", wait=30):
         assert status(url, "job")["ttl_ms"] >= TTL * 1000 + 5000
+
+
+def test_a_silent_leader_gives_way_at_the_soft_limit(url, tmp_path):
+    path = tmp_path / "shop.db"
+    install = [BUILD / "tenure", "fence", "install", "--at", f"sqlite:{path}"]
+    subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+    fence, options = f"sqlite:{path}#orders", ["--ttl", "12s", "--rho", "0.01", "--soft-limit"]
+    elect = [BUILD / "tenure", "elect", "-s", url, "--fence", fence, *options, "6s", "job"]
+    with subprocess.Popen(elect, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        try:
+            assert b'"won"' in next(line for line in other.stdout if b'"won"' in line)
+            other.send_signal(signal.SIGSTOP)
+            stopped, left = now(), status(url, "job")["remaining_ms"] / 1000
+            with tenure.open(url, ttl=12, rho_ppm=10_000) as t:
+                with t.lead("job", fences=[fence], wait=30, soft_limit=6) as term:
+                    took = now() - stopped
+                    assert term.token > 1 and took < left, f"{took:.1f} s of {left:.1f} s"
+        finally:
+            other.kill()
+
+
+def test_a_soft_limit_needs_fences(url):
+    with tenure.open(url, ttl=12, rho_ppm=10_000) as t:
+        for wrong in ({"soft_limit": 6}, {"soft_limit": -1, "fences": ["file:x"]}):
+            with pytest.raises(tenure.Invalid):
+                t.campaign("job", **wrong)
 
 
 def test_numbers_that_are_none_of_c(url):
