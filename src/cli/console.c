@@ -444,14 +444,16 @@ static int serve(const char *url, const char *address, bool open)
     tn_dict_init(&console->names, hash);
     tn_list_init(&console->wishes);
     tn_history_init(&console->history, hash, TN_RECORDED_PER_NAME, TN_RECORDED_MOST);
-    int status = open_store(console, url);
+    int status = tn_http_listen("console", "--listen", address, 0, &fd);
+    if (status < 0)
+        status = open_store(console, url);
     if (status < 0) {
         show_url(url, console->url, sizeof console->url);
         open_history(console, url);
-        status = tn_http_listen("console", "--listen", address, 0, &fd);
-    }
-    if (status < 0)
         status = run(console, fd, open);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
     close_console(console);
     free(console);
     return status;

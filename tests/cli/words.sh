@@ -99,6 +99,57 @@ sim --scenario nosuch|'nosuch' does not exist; 'tenure sim --list' shows what do
 sim --plant nosuch|'nosuch' does not exist; 'tenure sim --list' shows what does
 bench --time 0s|--time: '0s' is too short; give at least 10ms
 sandbox --listen 80|--listen: '80' has no port from 1 to 65535; write HOST:PORT
+sandbox a|'a' is one word too many; 'tenure help sandbox' shows the usage
+history|the name of the lease is missing, as in 'tenure history nightly-report'
+history a//b|'a//b' is not a name:
+history a b|'b' is one word too many; 'tenure help history' shows the usage
+move|--from URL and --to URL are both needed
+move --from sqlite:a.db x|--from URL and --to URL are both needed
+move --from sqlite:a.db --to sqlite:b.db|which NAME? 'tenure list --store URL' shows them
+move --from sqlite:a.db --to sqlite:b.db a//b|'a//b' is not a name:
+move --from nosuch:x --to sqlite:b.db x|'nosuch:x' names no store; known are sqlite:
+move --from sqlite:a.db --to sqlite:a.db x|--from and --to are the same store
+move --from sqlite:a.db --to sqlite:b.db --wait 5 x|--wait: '5' has no unit; write 5s, 500ms
+console a|'a' is one word too many; 'tenure help console' shows the usage
+console --listen 80|--listen: '80' has no port from 1 to 65535; write HOST:PORT
+console --listen h:99999|--listen: 'h:99999' has no port from 1 to 65535; write HOST:PORT
+console --store nosuch:x|'nosuch:x' names no store; known are sqlite:
+acquire --hold-off 5 x|--hold-off: '5' has no unit; write 5s, 500ms, 2m or 1h
+acquire --hold-off 24h x|and stores take 24h at most; make one of them shorter
+acquire --ttl 50s --hold-off 30s -s consul://h:1/p x|takes 60s or less for both together
+elect --fence nosuch:x x|is not a fence that this tenure knows; write sqlite:PATH, file:PATH
+elect --fence file: x|--fence: file:: the path is missing
+elect --soft-limit 9s x|--soft-limit needs --fence
+elect --soft-limit 9s --fence file:f --priority 2 x|do not go together; leave one of them out
+elect --slots 2 --fence file:f x|--fence is for one leader, and --slots 2 has several
+elect --slots 65 x|--slots: '65' is too large; give at most 64
+elect x/~2|x/~2 is a slot of a semaphore; campaign for all of its slots, as in
+run x/~2 -- true|x/~2 is a slot of a semaphore; campaign for all of its slots, as in
+bench --clients 0|--clients: '0' is too small; give at least 2
+bench --store nosuch:x|'nosuch:x' names no store; known are sqlite:
+doctor a b|'b' is one word too many; 'tenure help doctor' shows the usage
+doctor --plugin x|--plugin is for --conformance
+doctor --rho 3|--rho: '3' is not a rate; write a number from 0 up to
+END
+# The daemon's own, which has no verbs.
+cat >"$t_dir/daemon" <<'END'
+--nosuch|there is no option '--nosuch'; see tenured --help
+--listen|--listen needs a value; see tenured --help
+--listen foo|'foo' is neither unix:/PATH nor tcp:HOST:PORT; see tenured --help
+--listen unix:|'unix:' is neither unix:/PATH nor tcp:HOST:PORT; see tenured --help
+--data|--data needs a value; see tenured --help
+--max-leases 0|'0' is not a number from 1 to 2147483647; see tenured --help
+--max-leases x|'x' is not a number from 1 to 2147483647; see tenured --help
+--config /nonexistent|there is no file '/nonexistent'; see tenured --help
+--log-format yaml|--log-format: 'yaml' is neither text nor json; see tenured --help
+--socket-group nosuchgroup|there is no group 'nosuchgroup'; see tenured --help
+--upstream nosuch:x|--upstream: 'nosuch:x' names no store; known are sqlite:
+--upstream memory:|memory: is gone with its process; name a store that outlives the agent
+--http 80|'80' has no address and port, as 127.0.0.1:7420 has; see tenured --help
+--metrics-names a//b|--metrics-names: 'a//b' is not a pattern, as 'jobs/*' is; see tenured
+extra|'extra' is no option, and nothing else is taken; see tenured --help
+--check-config extra|'extra' is no option, and nothing else is taken; see tenured --help
+--new-secret|--new-secret needs a value; see tenured --help
 END
 
 t_case "every line of the table"
@@ -118,6 +169,23 @@ while IFS='|' read -r arguments words; do
     esac
 done <"$t_dir/table"
 t_check "60 and more: $lines" [ $lines -ge 60 ]
+t_case "every verb is among them"
+for verb in $("$tenure" help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z-]*\)  *.*/\1/p'); do
+    case $verb in # operators.sh has a table of its own.
+    handover | stand-down | resume | drain | undrain) continue ;;
+    esac
+    t_check "$verb" grep -q "^$verb[ |]" "$t_dir/table"
+done
+
+t_case "every line of the daemon's table"
+while IFS='|' read -r arguments words; do
+    # shellcheck disable=SC2086 # Words.
+    t_run timeout 30 "$TENURE_BUILD/tenured" $arguments </dev/null
+    t_check "$arguments: exit status is 64, not $t_status" [ "$t_status" -eq 64 ]
+    t_check "$arguments: one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+    t_check "$arguments: $(cat "$t_err")" grep -qF -e "$words" "$t_err"
+    t_refute "$arguments: stdout is empty" [ -s "$t_out" ]
+done <"$t_dir/daemon"
 
 t_case "nothing was made"
 t_refute "a file: $(ls -A)" [ -n "$(ls -A)" ]
