@@ -1,6 +1,6 @@
 /* shift.c - a candidate for the live tests that leads until an operator asks it to step down.
  *
- * usage: shift URL NAME ID TTL_MS DRAIN_MS
+ * usage: shift URL NAME ID TTL_MS DRAIN_MS [PRIORITY]     with one it yields to a higher one
  *
  * Lines, with instants of CLOCK_BOOTTIME in nanoseconds:
  *   won TOKEN NS         when it was told
@@ -84,8 +84,12 @@ int main(int argc, char **argv)
     struct tenure_error error = { 0 };
     struct tenure *tenure;
 
-    if (argc != 6)
+    if (argc != 6 && argc != 7)
         return 64;
+    if (argc == 7) {
+        campaign.priority = (uint32_t)strtoul(argv[6], NULL, 10);
+        campaign.flags = TENURE_YIELD;
+    }
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)sigaction(SIGTERM, &action, NULL);
     options.id = argv[3];

@@ -18,6 +18,7 @@ for url in "sqlite:$t_dir/store.db" "unix:$socket"; do
     other=$(echo "$shifts_ids" | tr ' ' '\n' | grep -vx "$holder" | head -n 1)
     t_check "somebody is there to drain" [ -n "$holder" ]
     shifts_drain 4
+    shifts_rank 5
     shifts_end
 done
 
