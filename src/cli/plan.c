@@ -27,7 +27,7 @@ static const char after[] =
     "  tenure plan --ttl 30s --grace 10s        slower failover, more time to stop\n"
     "  tenure plan --ttl 5s --pause 1s          does a 1s stop of the process cost the term?\n"
     "  tenure plan --processes 100000           what 100,000 processes ask of the store\n"
-    "  tenure plan --processes 100000 --hosts 2000  and with an agent on each host\n"
+    "  tenure plan --processes 100000 --hosts 2000   and with an agent on each host\n"
     "  tenure plan --store consul://host/prod   with what Consul adds to a failover\n"
     "  tenure plan --ttl 15s --json             the same for a program\n"
     "\n"

@@ -290,7 +290,7 @@ static const char after[] =
     "Examples:\n"
     "  tenure sim --seeds 10000              ten thousand worlds, on all cores\n"
     "  tenure sim --seed 4711 --trace        one of them, line by line\n"
-    "  tenure sim --scenario pause-and-fence a story: the paused leader's write is refused\n"
+    "  tenure sim --scenario pause-and-fence   a story: the paused leader's write is refused\n"
     "  tenure sim --script 'nodes=2+9000:crash:a+end=30000'\n"
     "                                        a story of your own; docs/sim.md lists the acts\n"
     "  tenure sim --plants                   plant each known mistake; the checkers must find it\n"
