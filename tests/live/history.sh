@@ -66,6 +66,36 @@ history often
 t_check "the newest 100" is 'holder-4 holder-103 100' \
     'h["terms"][0]["holder"] + " " + h["terms"][-1]["holder"] + " " + str(len(h["terms"]))'
 
+t_case "sqlite: the history of all names is bounded: 20,000 terms, and those that go on"
+store=sqlite:$t_dir/full.db
+"$tenure" acquire -s "$store" --ttl 1h --id long-ago old >"$t_dir/secret"
+# sql QUERY
+sql() {
+    python3 - "$t_dir/full.db" "$1" <<'END'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=20)
+for row in db.execute(sys.argv[2]):
+    print(*row)
+db.commit()
+END
+}
+# Terms 2 to 25,000 of names of their own. Every 64th grant cuts: the next one, with token 25,600.
+sql "INSERT INTO history WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE
+    i < 25000) SELECT i, 'many/' || i, 'made-up', 1000, 1, 2, 1, 1 FROM n"
+sql "UPDATE counter SET token = 25599"
+lead last newest
+rows=$(sql "SELECT count(*) FROM history")
+t_check "20,000 rows, not $rows" [ "$rows" -eq 20000 ]
+# Since when there is a history, the term that goes on, the newest, and 19,997 of those made up.
+oldest=$(sql "SELECT min(token) FROM history WHERE label = 'made-up'")
+t_check "the oldest have gone, up to $oldest" [ "$oldest" -eq 5004 ]
+history last
+t_check "the newest is there" is 'newest 25600' \
+    'h["terms"][0]["holder"] + " " + str(h["terms"][0]["token"])'
+history old
+t_check "one that goes on is never cut" is 'long-ago None' \
+    'h["terms"][0]["holder"] + " " + str(h["terms"][0]["ended"])'
+
 tenured_start
 stories "unix:$socket" tenured
 
