@@ -105,20 +105,14 @@ static bool is_same(const struct tn_store_record *a, const struct tn_store_recor
     return a->held == b->held && a->token == b->token && a->revoked == b->revoked;
 }
 
-/* Nobody says why the term ended that was seen last; one that was silent for its TTL expired. */
+/* The term that was seen last has ended. */
 static void record_end(struct tn_console *console, const struct tn_seen *seen)
 {
     tenure_ns now = tn_console_now(console);
     tenure_ns heard_at = now;
     int64_t wall = tn_wall_ms();
-    enum tn_term_end why = TN_TERM_RELEASED;
+    enum tn_term_end why = tn_life_end(seen, now, &heard_at);
 
-    if (seen->record.revoked)
-        why = TN_TERM_REVOKED;
-    else if (seen->life.ttl == 0)
-        why = TN_TERM_UNKNOWN; /* The store does not tell how long it had left. */
-    else if (tn_life_expired(&seen->life, now, &heard_at))
-        why = TN_TERM_EXPIRED;
     tn_history_ended(&console->history, seen->name, seen->node.len, seen->record.token, why, wall,
                      why == TN_TERM_EXPIRED ? wall - (now - heard_at) / TN_MS(1) : 0);
 }

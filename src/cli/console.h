@@ -75,9 +75,9 @@ void tn_life_learn(const struct tn_console *console, struct tn_seen *seen,
                    const struct tn_store_record *record, tenure_ns asked);
 /* What is left of the lease, at best knowledge. */
 tenure_ns tn_life_left(const struct tn_life *life, tenure_ns now);
-/* The lease is gone at @now: whether its holder was silent until the end, and when it was last
- * heard of. */
-bool tn_life_expired(const struct tn_life *life, tenure_ns now, tenure_ns *ret_heard);
+/* The lease is gone at @now: why, as far as that can be concluded. If its holder was silent until
+ * the end: when it was last heard of. */
+enum tn_term_end tn_life_end(const struct tn_seen *seen, tenure_ns now, tenure_ns *ret_heard);
 /* Ask the store for what its listings do not tell. */
 void tn_life_look(struct tn_console *console);
 

@@ -1,7 +1,7 @@
 /* console_life.c - until when the leases live that `tenure console` shows; console.h has the
  * contract.
  *
- * A store tells what is left of a TTL in one of three ways:
+ * A store tells what is left of a TTL in one of three ways, or not at all:
  *
  *   exactly      with each record: an answer gives the end up to the time that it took.
  *   by a beat    which changes with each renewal (stores that expire nothing themselves): the end
@@ -12,8 +12,6 @@
 #define _GNU_SOURCE
 #include "cli/console.h"
 
-#ifdef TENURE_CONSOLE
-
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +20,8 @@
 
 /* A lease may be gone this much before its end was expected, and has expired all the same. */
 #define SLOP TN_MS(300)
+/* The console usually looks every second. */
+#define LONG_LOOK TN_MS(2500)
 /* Close enough for the instant of the last renewal. */
 #define NARROW TN_MS(130)
 #define LOOKS_MOST 32u
@@ -47,15 +47,25 @@ tenure_ns tn_life_left(const struct tn_life *life, tenure_ns now)
     return life->ttl == 0 || left < 0 ? 0 : smaller(left, life->ttl);
 }
 
-bool tn_life_expired(const struct tn_life *life, tenure_ns now, tenure_ns *ret_heard)
+enum tn_term_end tn_life_end(const struct tn_seen *seen, tenure_ns now, tenure_ns *ret_heard)
 {
+    const struct tn_life *life = &seen->life;
     tenure_ns high = smaller(life->high, now);
 
-    if (life->ttl == 0 || now < life->low - SLOP)
-        return false;
+    if (seen->record.revoked)
+        return TN_TERM_REVOKED;
+    if (life->ttl == 0)
+        return TN_TERM_UNKNOWN; /* The store does not tell how long it had left. */
+    if (now < life->low - SLOP)
+        return TN_TERM_RELEASED;
+    /* When it was seen last, the holder was not late. It may have renewed since, and left. */
+    if (now - seen->at > LONG_LOOK && life->low - seen->at > life->ttl / 2)
+        return TN_TERM_UNKNOWN;
     *ret_heard = smaller(life->low, high) + larger(0, high - life->low) / 2 - life->ttl;
-    return true;
+    return TN_TERM_EXPIRED;
 }
+
+#ifdef TENURE_CONSOLE
 
 /* Holders renew long before half of their TTL is over. */
 static bool is_silent(const struct tn_life *life, tenure_ns now)
@@ -87,7 +97,7 @@ void tn_life_learn(const struct tn_console *console, struct tn_seen *seen,
         *life = (struct tn_life) { .asked = life->asked,
                                    .asked_at = life->asked_at,
                                    .wanted_at = life->wanted_at };
-    if (!record->held || record->ttl == 0)
+    if (!record->held || record->ttl == 0 || (console->store->ops->caps & TN_STORE_HUSHED) != 0)
         return;
     if (console->store->ops->life_step > 0) {
         learn_steps(life, record, asked, now, console->store->ops->life_step);
@@ -178,6 +188,4 @@ void tn_life_look(struct tn_console *console)
     }
 }
 
-#else
-extern int tn_no_console_life; /* Without the page nobody asks. */
 #endif

@@ -61,6 +61,7 @@ enum tn_store_caps {
                                      goes on there with all that it holds, whichever process opened
                                      it, or is new because the old one has ended. */
     TN_STORE_SOFT = 1 << 12,      /* ACQUIRE with a soft limit (F1). */
+    TN_STORE_HUSHED = 1 << 13,    /* A renewal changes nothing that others can read. */
 };
 
 /* A name as others may know it. */

@@ -10,11 +10,13 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { elect, endAll, newUser, pause, probe, tenureConsole, tenured, until } from "./actors.mjs";
 import { launch, lowContrast, openPage } from "./browser.mjs";
+import { act, clean, states, texts } from "./operator.mjs";
 
 const [build, modules, folder, etcd, ...ports] = process.argv.slice(2);
 const CLOSE = 100; // How exact a gap is, in milliseconds.
 const MOST = 30 * 1000; // Bytes that the page may cost.
 const MANY = 10000;
+const ROUNDS = 7;
 const TRIES = 4;
 const HOUR = 3600000;
 const run = promisify(execFile);
@@ -26,10 +28,6 @@ const PHONE = { width: 390, height: 844 };
 
 // What only a lost server may make the browser say.
 const isLoss = (text) => /ERR_|Failed to load resource: (net|the server)|EventSource/.test(text);
-const clean = (page, url) => {
-  assert.deepEqual(page.wrongs, []);
-  for (const it of page.requests) assert.ok(it.startsWith(url) || it.startsWith("data:"), it);
-};
 const live = (page, words, ms) =>
   page.waitForFunction(
     (text) => document.getElementById("state").textContent === text,
@@ -208,15 +206,6 @@ test("an observer sees no actions, and a forged request is answered 403", async 
   await daemon.end();
 });
 
-async function act(page, words, name) {
-  await page.click(`[aria-label="${words} ${name}"]`);
-  assert.ok(await page.isDisabled("#act-go"));
-  await page.fill("#act-name", name);
-  await page.click("#act-go");
-}
-const texts = (page, what) => page.$$eval(what, (list) => list.map((it) => it.textContent));
-const states = (page) => texts(page, "#act-states li");
-
 async function handsOver(store, url, end = /first has stopped and given it back/) {
   const first = elect(build, store, "jobs/one", "first", "6s");
   await first.line(/"won"/);
@@ -388,7 +377,7 @@ test("a gap that goes on becomes the longest; minutes are drawn lower than hours
   const daemon = await withRecord(
     "gaps",
     ["grows", 3, 2, "released"],
-    ["grows", 2 - 8 * second, 3 * second, "expired"],
+    ["grows", 2 - 20 * second, 3 * second, "expired"],
     ["long", 40, 30, "expired"],
     ["long", 21, 20, "expired"],
     ["long", 15, 12, "expired"],
@@ -397,7 +386,7 @@ test("a gap that goes on becomes the longest; minutes are drawn lower than hours
   );
   const page = await openPage(browser, `${daemon.page}#/name/grows`);
   const says = (words) => page.waitForSelector(`main p >> text=${words}`, { timeout: 60000 });
-  await says("longest gap of the last 24 h: 8.00 s, nobody ready");
+  await says("longest gap of the last 24 h: 20.0 s, nobody ready");
   await says(/longest gap of the last 24 h: [\d.]+ s, crash/);
   await page.goto(`${daemon.page}#/name/long`);
   await says("longest gap of the last 24 h: 9 h 0 min, crash");
@@ -437,6 +426,14 @@ test("TTL bars, sessions, fences and events say what the server says", async () 
   await page.waitForSelector("tbody td");
   const cells = () => texts(page, "tbody tr:first-child td");
   assert.deepEqual((await cells()).slice(0, 2), ["table", "7"]);
+  // A fence that stands at a token of a name is on that name's page.
+  const { token } = (await (await fetch(`${daemon.page}v1/leases?names=job`)).json()).leases[0];
+  await call("fences/raise", { resource: "ledger", token });
+  await page.evaluate(() => {
+    location.hash = "#/name/job";
+  });
+  await page.waitForSelector(`li >> text=ledger: token ${token}`);
+  assert.doesNotMatch(await page.textContent("main"), /table/);
   await page.click("nav >> text=Sessions");
   await page.waitForSelector("tbody a");
   const was = await cells();
@@ -466,13 +463,15 @@ test(`${MANY} leases: interactive within 1 s, and at most 30 kB`, async () => {
     await call("leases/acquire", { session, term: "a".repeat(32), names });
   }
   const times = [];
+  const busy = []; // The processor's time alone: the same on a machine that has other work.
   let bytes = 0;
-  for (let round = 0; round < 5 * TRIES && !(times.at(-1) <= 1000); round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     const context = await browser.newContext();
     const page = await context.newPage();
     const protocol = await context.newCDPSession(page);
     const files = new Map();
     await protocol.send("Network.enable");
+    await protocol.send("Performance.enable", { timeDomain: "threadTicks" });
     protocol.on("Network.responseReceived", ({ requestId, response }) =>
       files.set(requestId, response.url),
     );
@@ -495,11 +494,16 @@ test(`${MANY} leases: interactive within 1 s, and at most 30 kB`, async () => {
         return performance.now();
       }, MANY),
     );
+    const { metrics } = await protocol.send("Performance.getMetrics");
+    busy.push(1000 * metrics.find((it) => it.name === "TaskDuration").value);
     await context.close();
   }
-  console.log(`   ${bytes} bytes; ms: ${times.map(Math.round).join(" ")}`);
+  const median = (list) => Math.round(list.toSorted((a, b) => a - b)[(ROUNDS - 1) / 2]);
+  const rounded = (list) => list.map(Math.round).join(" ");
+  console.log(`   ${bytes} bytes; ms: ${rounded(times)}; of them busy: ${rounded(busy)}`);
   assert.ok(bytes > 5000 && bytes <= MOST, `${bytes} bytes`);
-  assert.ok(times.at(-1) <= 1000, `${times.join(", ")} ms`);
+  assert.ok(median(busy) <= 250, `${median(busy)} ms of the processor`);
+  assert.ok(median(times) <= 1000, `${median(times)} ms`);
   await daemon.end();
 });
 

@@ -3,6 +3,7 @@ import {
   alarming,
   all,
   ask,
+  endOf,
   leaderless,
   left,
   listen,
@@ -110,7 +111,11 @@ function fillRow(name) {
   if (!row || !lease) return;
   const held = lease.state === "held";
   const history = model.histories.get(name);
-  const words = held ? lease.holder : lost(lease) || !history ? "nobody" : "nobody, given back";
+  const words = held
+    ? lease.holder
+    : endOf(lease) === "released"
+      ? "nobody, given back"
+      : "nobody";
   setText(row.who, words + asked(lease), lost(lease) ? "nobody" : held ? "" : "quiet");
   row.swatch.className = `swatch ${held ? hue(lease.holder) : ""}`;
   row.swatch.hidden = !held || !shows("history");
@@ -129,7 +134,8 @@ function fillRow(name) {
   } else {
     const open = history?.gaps.find((gap) => !gap.to);
     if (row.box.isConnected || !row.words.isConnected) row.ttl.replaceChildren(row.words);
-    setText(row.words, open ? `nobody for ${span(now() - open.from)}` : "");
+    const rest = held ? "the store does not tell" : "";
+    setText(row.words, open ? `nobody for ${span(now() - open.from)}` : rest);
   }
   if (history && (row.drawn !== history || now() - row.drawnAt > 60000)) {
     row.drawn = history;
@@ -171,7 +177,7 @@ function leasesView() {
           "Holder",
           "Token",
           "Left of TTL",
-          "Last 24 h: who led, and gaps",
+          "Last 24 h: who led; in red: nobody",
           "Longest gap",
           "",
         ].map((words, i) =>
@@ -222,16 +228,19 @@ function leasesView() {
       if (body.children[i] !== tr) body.insertBefore(tr, body.children[i] || null);
       fillRow(name);
     });
-    let [free, gone, revoked] = [0, 0, 0];
+    let [gone, back, unsure, revoked] = [0, 0, 0, 0];
     for (const lease of model.leases.values()) {
-      free += leaderless(lease);
+      const ended = endOf(lease);
       gone += lost(lease);
+      back += ended === "released";
+      unsure += leaderless(lease) && !ended && model.histories.has(lease.name);
       revoked += !!lease.revoked;
     }
     tiles.replaceChildren(
       tile("names", model.leases.size),
       tile("lost their leader", gone, gone > 0),
-      tile("given back, nobody leads", free - gone),
+      tile("given back, nobody leads", back),
+      ...(unsure ? [tile("nobody leads, not known why", unsure)] : []),
       tile("revoked, not given back", revoked, revoked > 0),
       tile("hand-overs and holds asked for", model.notes.size),
     );
@@ -355,9 +364,9 @@ function nameView(name) {
       head.replaceChildren(leader, ...buttons(name));
     }
     const list = model.events.filter((it) => it.name === name).slice(0, 50);
-    if (logged === list[0]) return;
+    if (log.children.length && logged === list[0]) return;
     [logged] = list;
-    log.replaceChildren(...list.map(entry));
+    showLog(log, list);
   }
 
   function drawHistory() {
@@ -389,12 +398,12 @@ function nameView(name) {
             term.holder,
           ),
           el("td", { "data-label": "From" }, day(term.from)),
-          el("td", { "data-label": "To" }, day(term.to)),
+          el("td", { "data-label": "To" }, term.to ? day(term.to) : "now"),
           el("td", { class: "num", "data-label": "Lasted" }, span((term.to || at) - term.from)),
           el(
             "td",
-            { "data-label": "Ended by" },
-            term.ended ? ended[term.ended] || term.ended : "leads",
+            { "data-label": "Why" },
+            term.ended ? ended[term.ended] || term.ended : "still leads",
           ),
         ),
       );
@@ -429,7 +438,7 @@ function nameView(name) {
       el(
         "tr",
         {},
-        ...["Token", "Holder", "From", "To", "Lasted", "Ended by"].map((words, i) =>
+        ...["Token", "Holder", "From", "To", "Lasted", "Why"].map((words, i) =>
           el("th", { scope: "col", class: i === 0 || i === 4 ? "num" : "" }, words),
         ),
       ),
@@ -437,6 +446,8 @@ function nameView(name) {
     terms,
   );
   const lineHead = el("h2", { hidden: true }, "Waiting, the next one first");
+  const fences = el("ul", { class: "line" });
+  const fencesHead = el("h2", { hidden: true }, "Fences that stand at a token of this name");
   main.replaceChildren(
     el("h2", { class: "name" }, name),
     head,
@@ -445,11 +456,23 @@ function nameView(name) {
     longest,
     lineHead,
     line,
+    fencesHead,
+    fences,
     el("h2", {}, "Terms"),
     table,
     el("h2", {}, "Events since you opened this page"),
     log,
   );
+  // One counter gives out the tokens of all names, so a token says whose it is.
+  async function showFences() {
+    const tokens = new Set(model.histories.get(name)?.terms.map((term) => String(term.token)));
+    const { list } = await all("v1/fences", "fences", ROWS_MOST);
+    const mine = list.filter((it) => tokens.has(String(it.highest)));
+    fencesHead.hidden = !mine.length;
+    const item = (it) => el("li", {}, `${it.resource}: token ${it.highest}`);
+    fences.replaceChildren(...mine.map(item));
+  }
+
   view = {
     heed(what, whose) {
       if (what === "history" && whose === name) drawHistory();
@@ -459,6 +482,7 @@ function nameView(name) {
       if (!NAME.test(name)) return; // The server would only refuse it.
       await refresh([name]);
       await remember([name]);
+      if (shows("fences")) await showFences();
       if (!shows("line")) return;
       const { waiting } = await ask(`v1/line/${name.split("/").map(encodeURIComponent).join("/")}`);
       lineHead.hidden = false;
@@ -480,18 +504,15 @@ function nameView(name) {
 
 /* --- The rest --------------------------------------------------------------------------------- */
 
-function entry(it) {
-  return el("li", {}, `${clock(it.at)} ${it.name}: ${it.what}, token ${it.token}`);
+function showLog(log, list) {
+  const none = el("li", { class: "quiet" }, "Nothing has changed since you opened this page.");
+  const entry = (it) => el("li", {}, `${clock(it.at)} ${it.name}: ${it.what}, token ${it.token}`);
+  log.replaceChildren(...(list.length ? list.map(entry) : [none]));
 }
 
 function eventsView() {
   const log = el("ul", { class: "log" });
-  const draw = () =>
-    log.replaceChildren(
-      ...(model.events.length
-        ? model.events.map(entry)
-        : [el("li", { class: "quiet" }, "Nothing has changed since you opened this page.")]),
-    );
+  const draw = () => showLog(log, model.events);
   main.replaceChildren(el("h2", {}, "Events since you opened this page"), log);
   view = { heed: draw };
   draw();

@@ -26,19 +26,14 @@ export function span(ms) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`;
 }
 
-// Made once: a format costs more than what it is used for.
-const time = new Intl.DateTimeFormat([], {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
-});
-export const clock = (ms) => (ms ? time.format(ms) : "");
-const date = new Intl.DateTimeFormat([], { month: "short", day: "numeric" });
+export const clock = (ms) => (ms ? new Date(ms).toTimeString().slice(0, 8) : "");
+// Made when it is used first: the browser's first format costs as much as the whole page.
+let date = null;
 export function day(ms) {
   if (!ms) return "";
-  const on = date.format(ms);
-  return on === date.format(Date.now()) ? clock(ms) : `${on}, ${clock(ms)}`;
+  if (new Date(ms).toDateString() === new Date().toDateString()) return clock(ms);
+  date ||= new Intl.DateTimeFormat([], { month: "short", day: "numeric" });
+  return `${date.format(ms)}, ${clock(ms)}`;
 }
 
 // Holders get the six colours in turn, so that the first six differ.

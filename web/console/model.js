@@ -292,12 +292,15 @@ export async function all(path, key, most) {
 export const left = (lease) => Math.max(0, lease.remaining_ms - (performance.now() - lease.at));
 export const now = () => Date.now() + model.skew;
 export const leaderless = (lease) => lease.state !== "held" && lease.token !== 0;
+// How the last term ended of a name that nobody leads, or null: not known (yet).
+export function endOf(lease) {
+  const ended = leaderless(lease) && model.histories.get(lease.name)?.terms.at(-1)?.ended;
+  return ended && ended !== "unknown" ? ended : null;
+}
 // Whether somebody should lead: a job that is done needs no leader.
 export function lost(lease) {
-  if (!leaderless(lease)) return false;
-  if (!shows("history")) return true;
-  const ended = model.histories.get(lease.name)?.terms.at(-1)?.ended;
-  return !!ended && ended !== "released";
+  const ended = endOf(lease);
+  return shows("history") ? ended !== null && ended !== "released" : leaderless(lease);
 }
 // Renewals make no event: that little should be left is only known when the server has said so.
 const isLow = (lease, ms) => lease.state === "held" && lease.ttl_ms > 0 && ms < lease.ttl_ms / 4;

@@ -667,7 +667,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
 
 #define OPS(scheme_)                                                                              \
     {                                                                                             \
-        .scheme = scheme_, .caps = TN_STORE_NAMED | TN_STORE_LINGERS,                             \
+        .scheme = scheme_, .caps = TN_STORE_NAMED | TN_STORE_LINGERS | TN_STORE_HUSHED,           \
         .ttl_min = TN_SEC(1), /* What a server accepts is its session_ttl_min, usually 10 s. */   \
             .ttl_max = TN_SEC(86400), .open = open_store, TN_ROWS_OPS, .facts = facts,            \
         .learn = learn,                                                                           \
