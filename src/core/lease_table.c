@@ -11,13 +11,14 @@
  * first.
  *
  * The end of a session with many leases is worked off in bounded steps: between two of them the
- * leases not yet reached look held, but settle() lets each go as soon as anyone asks for it. */
+ * leases not yet reached look held, but tn_lease_settle lets each go as soon as anyone asks for
+ * it. */
 #include "core/lease_table.h"
 
 #include <string.h>
 
 #include "base/assert.h"
-#include "core/lease_store.h"
+#include "core/lease_grant.h"
 #include "core/plan.h"
 #include "core/plant.h"
 
@@ -35,186 +36,6 @@ static bool has_room(const struct tn_result *result)
     return result->count + VACANCY_NOTICES <= TN_TABLE_NOTICES;
 }
 
-static struct tn_notice *notify(struct tn_result *result, enum tn_notice_kind kind, uint32_t lease)
-{
-    TN_ASSERT(result->count < TN_TABLE_NOTICES);
-    struct tn_notice *notice = &result->list[result->count++];
-    *notice = (struct tn_notice) { .kind = kind, .lease = lease };
-    return notice;
-}
-
-/* --- Grants and vacancies ------------------------------------------------------------------- */
-
-static void notify_changed(struct tn_table *table, uint32_t lease, struct tn_result *result)
-{
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-    struct tn_notice *notice = notify(result, TN_NOTICE_CHANGED, lease);
-    notice->token = record->token;
-    notice->held = record->state != TN_LEASE_FREE;
-}
-
-/* P2: the one place where a token is made. */
-static uint64_t next_token(struct tn_table *table, const struct tn_lease_record *lease,
-                           const struct tn_secret *term)
-{
-    /* In the simulator a secret begins with the candidate's label. */
-    if (TN_PLANT(TOKEN_PER_SESSION) && memcmp(&lease->term, term, 4) == 0 && lease->token > 0)
-        return lease->token;
-    if (TN_PLANT(TOKEN_FROM_RECORD))
-        return lease->token + 1;
-    TN_ASSERT(table->last_token < UINT64_MAX);
-    return ++table->last_token;
-}
-
-static void attach(struct tn_table *table, uint32_t lease, uint32_t session)
-{
-    struct tn_lease_record *record = tn_lease_at(table, lease);
-    tn_lease_unchain(table, lease);
-    record->state = TN_LEASE_HELD;
-    record->session = session;
-    tn_session_at(table, session)->held++;
-    tn_owner_of(table, session)->places++;
-    tn_lease_chain(table, lease);
-}
-
-static void detach(struct tn_table *table, uint32_t lease)
-{
-    struct tn_lease_record *record = tn_lease_at(table, lease);
-    TN_ASSERT(record->state == TN_LEASE_HELD || record->state == TN_LEASE_REVOKED);
-    tn_session_at(table, record->session)->held--;
-    if (tn_session_at(table, record->session)->borrowed == lease)
-        tn_session_at(table, record->session)->borrowed = 0;
-    tn_owner_of(table, record->session)->places--;
-    if (record->state == TN_LEASE_REVOKED)
-        tn_session_at(table, record->session)->revoked--;
-    tn_lease_unchain(table, lease);
-    record->state = TN_LEASE_FREE;
-    record->session = 0;
-    tn_lease_chain(table, lease);
-}
-
-static void grant(struct tn_table *table, uint32_t lease, uint32_t session,
-                  const struct tn_secret *term, uint64_t token)
-{
-    struct tn_lease_record *record = tn_lease_at(table, lease);
-    TN_ASSERT(record->state == TN_LEASE_FREE);
-    TN_ASSERT(tn_session_is_alive(table, session) || TN_PLANT(DEAD_WAITER));
-    record->token = token;
-    record->term = *term;
-    attach(table, lease, session);
-}
-
-static uint32_t first_waiter(struct tn_table *table, uint32_t lease)
-{
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-    if (TN_PLANT(QUEUE_SKIPPED))
-        return record->waiters.last;
-    return record->waiters.first;
-}
-
-/* Q1: the first waiter whose session is alive; those before it whose sessions are over leave.
- * @token: the upstream's; 0: the next one of our own. False: nobody is left in line. */
-static bool grant_next(struct tn_table *table, uint32_t lease, uint64_t token,
-                       struct tn_result *result)
-{
-    uint32_t index;
-    while ((index = first_waiter(table, lease)) != 0) {
-        struct tn_waiter_record waiter = *tn_waiter_at(table, index);
-        tn_waiter_drop(table, index);
-        if (!tn_session_is_alive(table, waiter.session) && !TN_PLANT(DEAD_WAITER))
-            continue;
-        if (token == 0 && table->last_token == UINT64_MAX)
-            continue; /* P9: nothing can be granted any more; FULL answers who asks again. */
-        if (token == 0)
-            token = next_token(table, tn_lease_at(table, lease), &waiter.term);
-        grant(table, lease, waiter.session, &waiter.term, token);
-        struct tn_notice *notice = notify(result, TN_NOTICE_GRANTED, lease);
-        notice->session = tn_session_at(table, waiter.session)->secret;
-        notice->term = waiter.term;
-        notice->token = token;
-        return true;
-    }
-    return false;
-}
-
-/* F1: the session at rest to which @lease falls back; 0: there is none, or its time is over. */
-static uint32_t rest_of(const struct tn_table *table, uint32_t lease)
-{
-    const struct tn_session_record *holder =
-        tn_session_at(table, tn_lease_at(table, lease)->session);
-    uint32_t rest = holder->borrowed == lease ? tn_session_find(table, &holder->rest) : 0;
-
-    return rest != 0 && tn_session_is_alive(table, rest) && !TN_PLANT(SOFT_NO_REST) ? rest : 0;
-}
-
-/* The secret of a session at rest (F1), or of the term that falls back to it. It is made of another
- * secret, so nobody can guess it who does not know that one, and it stands for no other. */
-enum resting_kind { OF_SESSION = 0x52, OF_TERM = 0xad };
-
-static struct tn_secret resting(const struct tn_secret *secret, enum resting_kind kind)
-{
-    struct tn_secret made = *secret;
-
-    for (size_t i = 0; i < sizeof made.bytes; i++)
-        made.bytes[i] = (uint8_t)(made.bytes[i] ^ kind);
-    return made;
-}
-
-/* The term is over. Its token and secret stay on record, so that its release may be repeated. An
- * agent's name goes to the next in line with the upstream's next token only. What was taken over
- * early falls back to whom it was taken from, until that one's time is over: under a secret that no
- * term has. */
-static void vacate(struct tn_table *table, uint32_t lease, struct tn_result *result)
-{
-    uint32_t rest = rest_of(table, lease);
-
-    detach(table, lease);
-    if (rest != 0) {
-        tn_lease_at(table, lease)->term = resting(&tn_session_at(table, rest)->secret, OF_TERM);
-        attach(table, lease, rest);
-    } else if (!table->limits.upstream)
-        (void)grant_next(table, lease, 0, result);
-    else if (TN_PLANT(AGENT_TOKEN_KEPT))
-        (void)grant_next(table, lease, tn_lease_at(table, lease)->token, result);
-    notify_changed(table, lease, result);
-}
-
-/* Somebody leaves the line. */
-static void drop_waiter(struct tn_table *table, uint32_t waiter, struct tn_result *result)
-{
-    uint32_t lease = tn_waiter_at(table, waiter)->lease;
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-    tn_waiter_drop(table, waiter);
-    if (table->limits.upstream && record->state == TN_LEASE_FREE && record->waiters.first == 0)
-        notify(result, TN_NOTICE_LINE, lease);
-}
-
-/* Whether the holder's time is over, whatever the timers have done so far. */
-static bool is_over(const struct tn_table *table, uint32_t lease)
-{
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-    if (record->state == TN_LEASE_FREE)
-        return false;
-    if (!tn_session_is_alive(table, record->session))
-        return true;
-    return record->state == TN_LEASE_REVOKED &&
-           (table->now >= record->free_at || TN_PLANT(REVOKE_AT_ONCE));
-}
-
-static void settle(struct tn_table *table, uint32_t lease, struct tn_result *result)
-{
-    if (is_over(table, lease))
-        vacate(table, lease, result);
-}
-
-static bool holds(const struct tn_table *table, uint32_t lease, uint32_t session,
-                  const struct tn_secret *term)
-{
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-    return record->state != TN_LEASE_FREE && record->session == session &&
-           tn_secret_equal(&record->term, term);
-}
-
 /* --- Sessions ------------------------------------------------------------------------------- */
 
 /* What was opened before a restart, or by somebody who is not counted, is whose next word it is. */
@@ -225,15 +46,6 @@ static void adopt(struct tn_table *table, uint32_t session, const struct tn_op *
         return;
     tn_session_adopt(table, session, op->owner);
     result->adopted = true;
-}
-
-/* True: the owner has all it may have, and that is the answer. */
-static bool owner_is_full(const struct tn_op *op, uint32_t has, struct tn_result *result)
-{
-    result->owners = op->owner_max != 0 && has >= op->owner_max;
-    if (result->owners)
-        result->answer = TN_ANSWER_FULL;
-    return result->owners;
 }
 
 static void end_session(struct tn_table *table, uint32_t session)
@@ -274,7 +86,7 @@ static uint64_t list_revocations(struct tn_table *table, uint32_t session, uint6
             break;
         if (result->count == TN_TABLE_NOTICES)
             return seen;
-        struct tn_notice *notice = notify(result, TN_NOTICE_REVOKED, next);
+        struct tn_notice *notice = tn_lease_notify(result, TN_NOTICE_REVOKED, next);
         notice->session = record->secret;
         notice->term = tn_lease_at(table, next)->term;
         notice->token = tn_lease_at(table, next)->token;
@@ -318,12 +130,13 @@ static void do_open(struct tn_table *table, const struct tn_op *op, struct tn_re
             renew(table, session, op, result);
         return;
     }
-    rest = resting(&op->session, OF_SESSION);
+    rest = tn_lease_resting(&op->session, TN_RESTING_SESSION);
     if (tn_session_find(table, &rest) != 0) {
         result->answer = TN_ANSWER_GONE; /* Superseded: an old OPEN must not bring it back. */
         return;
     }
-    if (op->owner != 0 && owner_is_full(op, tn_owner_at(table, op->owner)->sessions, result))
+    if (op->owner != 0 &&
+        tn_lease_owner_is_full(op, tn_owner_at(table, op->owner)->sessions, result))
         return;
     session = tn_session_add(table, op);
     if (session == 0) {
@@ -368,76 +181,8 @@ static void judge_silence(struct tn_table *table, uint32_t lease, uint32_t sessi
     if ((record->token == op->token && tn_session_at(table, record->session)->beat == op->beat) ||
         TN_PLANT(BLIND_TAKEOVER)) {
         end_session(table, record->session);
-        vacate(table, lease, result);
+        tn_lease_vacate(table, lease, result);
     }
-}
-
-/* F1: whether the holder may be superseded by @session, whose acquire is @op: it was silent for its
- * soft limit, both raise the same fences, and neither session has anything else that would end or
- * begin with this. */
-static bool is_superseded(const struct tn_table *table, uint32_t lease, uint32_t session,
-                          const struct tn_op *op)
-{
-    const struct tn_lease_record *record = tn_lease_at(table, lease);
-
-    if (record->state != TN_LEASE_HELD || record->session == session || op->soft.limit == 0 ||
-        table->limits.observed || table->limits.upstream || table->last_token == UINT64_MAX)
-        return false;
-    const struct tn_session_record *former = tn_session_at(table, record->session);
-    tenure_ns renewed = former->expires_at - former->ttl;
-    if (TN_PLANT(SOFT_OLD_RENEWAL))
-        renewed = former->timer_key - former->ttl;
-    if (former->soft.limit == 0 || former->soft.limit >= former->ttl ||
-        table->now < renewed + former->soft.limit)
-        return false;
-    return former->held == 1 && tn_session_at(table, session)->held == 0 &&
-           (tn_secret_equal(&op->soft.fences, &former->soft.fences) || TN_PLANT(SOFT_ANY_FENCES));
-}
-
-/* Its owner is unknown from now on, whatever it asks; its time goes on to its end, and cannot be
- * made longer. */
-static void put_to_rest(struct tn_table *table, uint32_t session, const struct tn_secret *term,
-                        struct tn_result *result)
-{
-    struct tn_session_record *record = tn_session_at(table, session);
-    struct tn_secret secret;
-
-    secret = resting(&record->secret, OF_TERM);
-    if (tn_secret_equal(&secret, term) || TN_PLANT(SOFT_STILL_RENEWED))
-        return; /* The lease has fallen back to it: it is at rest. */
-    if (table->limits.tells_ends)
-        notify(result, TN_NOTICE_ENDED, 0)->session = record->secret;
-    while (record->waiters.first != 0)
-        drop_waiter(table, record->waiters.first, result);
-    secret = resting(&record->secret, OF_SESSION);
-    tn_session_rename(table, session, &secret);
-    result->rested = session;
-}
-
-/* F1: the fences of the new term go up before anyone hears of it, so nothing of the former's gets
- * through from then on. P1 towards all others: until the former's time is over, the lease falls
- * back to it. Of two formers, to the one whose time is longer. */
-static void supersede(struct tn_table *table, uint32_t lease, uint32_t session,
-                      const struct tn_op *op, struct tn_result *result)
-{
-    struct tn_lease_record *record = tn_lease_at(table, lease);
-    uint32_t former = record->session, before = rest_of(table, lease);
-    uint32_t place = tn_waiter_find(table, lease, session, &op->term);
-
-    if (place == 0 && owner_is_full(op, tn_owner_of(table, session)->places, result))
-        return;
-    if (place != 0)
-        tn_waiter_drop(table, place);
-    detach(table, lease);
-    put_to_rest(table, former, &record->term, result);
-    if (before == 0 ||
-        tn_session_at(table, before)->expires_at < tn_session_at(table, former)->expires_at)
-        before = former;
-    grant(table, lease, session, &op->term, next_token(table, record, &op->term));
-    tn_session_at(table, session)->borrowed = lease;
-    tn_session_at(table, session)->rest = tn_session_at(table, before)->secret;
-    notify_changed(table, lease, result);
-    result->answer = TN_ANSWER_GRANTED;
 }
 
 static void soften(struct tn_table *table, uint32_t session, const struct tn_op *op,
@@ -457,13 +202,13 @@ static void enqueue(struct tn_table *table, uint32_t lease, uint32_t session,
 {
     const struct tn_lease_record *record = tn_lease_at(table, lease);
     uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
-    if (waiter == 0 && owner_is_full(op, tn_owner_of(table, session)->places, result))
+    if (waiter == 0 && tn_lease_owner_is_full(op, tn_owner_of(table, session)->places, result))
         return;
     if (waiter == 0) {
         bool first = record->state == TN_LEASE_FREE && record->waiters.first == 0;
         waiter = tn_waiter_add(table, lease, session, &op->term);
         if (waiter != 0 && first)
-            notify(result, TN_NOTICE_LINE, lease);
+            tn_lease_notify(result, TN_NOTICE_LINE, lease);
     }
     result->answer = waiter != 0 ? TN_ANSWER_QUEUED : TN_ANSWER_FULL;
 }
@@ -479,34 +224,36 @@ static void do_acquire(struct tn_table *table, const struct tn_op *op, struct tn
     adopt(table, session, op, result);
     soften(table, session, op, result);
     const struct tn_owner_record *owner = tn_owner_of(table, session);
-    if (lease == 0 && owner_is_full(op, owner->places, result))
+    if (lease == 0 && tn_lease_owner_is_full(op, owner->places, result))
         return;
     if (lease == 0)
         lease = tn_lease_add(table, op->name, op->name_len);
     if (lease == 0)
         return;
-    settle(table, lease, result);
+    tn_lease_settle(table, lease, result);
     judge_silence(table, lease, session, op, result);
     result->lease = lease;
     struct tn_lease_record *record = tn_lease_at(table, lease);
-    if (holds(table, lease, session, &op->term) && record->state == TN_LEASE_HELD) {
+    if (tn_lease_is_held_by(table, lease, session, &op->term) && record->state == TN_LEASE_HELD) {
         result->answer = TN_ANSWER_GRANTED; /* A repetition: the same term, the same token. */
         if (TN_PLANT(RETRY_NOT_IDEMPOTENT))
             record->token = ++table->last_token;
     } else if (record->state == TN_LEASE_FREE && record->token > 0 &&
                tn_secret_equal(&record->term, &op->term)) {
         result->answer = TN_ANSWER_STALE; /* Delayed in the network: this term is over. */
-    } else if (record->state == TN_LEASE_FREE && owner_is_full(op, owner->places, result)) {
+    } else if (record->state == TN_LEASE_FREE &&
+               tn_lease_owner_is_full(op, owner->places, result)) {
         ; /* FULL. */
     } else if (record->state == TN_LEASE_FREE && table->limits.upstream &&
                !(TN_PLANT(AGENT_GRANTS) && record->token > 0)) {
         enqueue(table, lease, session, op, result);
     } else if (record->state == TN_LEASE_FREE && table->last_token < UINT64_MAX) {
-        grant(table, lease, session, &op->term, next_token(table, record, &op->term));
-        notify_changed(table, lease, result);
+        tn_lease_grant(table, lease, session, &op->term,
+                       tn_lease_next_token(table, record, &op->term));
+        tn_lease_notify_changed(table, lease, result);
         result->answer = TN_ANSWER_GRANTED;
-    } else if (is_superseded(table, lease, session, op)) {
-        supersede(table, lease, session, op, result);
+    } else if (tn_lease_is_superseded(table, lease, session, op)) {
+        tn_lease_supersede(table, lease, session, op, result);
     } else if (record->state == TN_LEASE_FREE) {
         result->answer = TN_ANSWER_FULL; /* Out of tokens: P9, stall rather than repeat one. */
     } else if (op->wait) {
@@ -523,9 +270,9 @@ static void withdraw(struct tn_table *table, uint32_t lease, uint32_t session,
 {
     uint32_t waiter = tn_waiter_find(table, lease, session, &op->term);
     if (waiter != 0)
-        drop_waiter(table, waiter, result);
-    if (holds(table, lease, session, &op->term))
-        vacate(table, lease, result);
+        tn_lease_drop_waiter(table, waiter, result);
+    if (tn_lease_is_held_by(table, lease, session, &op->term))
+        tn_lease_vacate(table, lease, result);
     result->answer = TN_ANSWER_RELEASED;
 }
 
@@ -536,12 +283,12 @@ static void release(struct tn_table *table, uint32_t lease, uint32_t session,
     const struct tn_lease_record *record = tn_lease_at(table, lease);
     bool held = record->state != TN_LEASE_FREE;
     if (held && TN_PLANT(RELEASE_BY_NAME)) {
-        vacate(table, lease, result);
+        tn_lease_vacate(table, lease, result);
         result->answer = TN_ANSWER_RELEASED;
     } else if (record->token != op->token) {
         result->answer = TN_ANSWER_STALE;
-    } else if (held && holds(table, lease, session, &op->term)) {
-        vacate(table, lease, result);
+    } else if (held && tn_lease_is_held_by(table, lease, session, &op->term)) {
+        tn_lease_vacate(table, lease, result);
         result->answer = TN_ANSWER_RELEASED;
     } else if (!held && tn_secret_equal(&record->term, &op->term)) {
         result->answer = TN_ANSWER_RELEASED; /* Said again; the first reply was lost. */
@@ -560,7 +307,7 @@ static void do_release(struct tn_table *table, const struct tn_op *op, struct tn
         result->answer = op->token == 0 ? TN_ANSWER_RELEASED : TN_ANSWER_STALE;
     } else {
         result->lease = lease;
-        settle(table, lease, result);
+        tn_lease_settle(table, lease, result);
         if (op->token == 0)
             withdraw(table, lease, session, op, result);
         else
@@ -574,7 +321,7 @@ static void do_read(struct tn_table *table, const struct tn_op *op, struct tn_re
     result->answer = TN_ANSWER_FREE;
     if (lease == 0)
         return;
-    settle(table, lease, result);
+    tn_lease_settle(table, lease, result);
     result->lease = lease;
     result->token = tn_lease_at(table, lease)->token;
     if (tn_lease_at(table, lease)->state != TN_LEASE_FREE)
@@ -614,13 +361,13 @@ static void do_revoke(struct tn_table *table, const struct tn_op *op, struct tn_
     result->answer = TN_ANSWER_STALE;
     if (record == NULL)
         return;
-    settle(table, lease, result);
+    tn_lease_settle(table, lease, result);
     if (record->state == TN_LEASE_FREE || (op->token != 0 && op->token != record->token))
         return;
     result->answer = TN_ANSWER_OK;
     result->lease = lease;
     if (table->limits.observed || (table->limits.upstream && op->until <= table->now)) {
-        vacate(table, lease, result);
+        tn_lease_vacate(table, lease, result);
     } else if (record->state == TN_LEASE_HELD) {
         tenure_ns until = table->now + tn_session_at(table, record->session)->ttl;
         mark_revoked(table, lease, table->limits.upstream ? op->until : until);
@@ -639,15 +386,15 @@ static void do_grant(struct tn_table *table, const struct tn_op *op, struct tn_r
     result->answer = TN_ANSWER_FREE;
     if (lease == 0)
         return;
-    settle(table, lease, result);
+    tn_lease_settle(table, lease, result);
     const struct tn_lease_record *record = tn_lease_at(table, lease);
     result->lease = lease;
     if (record->state != TN_LEASE_FREE || op->token <= record->token) {
         result->answer = TN_ANSWER_STALE; /* P2: tokens rise, whatever upstream says. */
-    } else if (grant_next(table, lease, op->token, result)) {
+    } else if (tn_lease_grant_next(table, lease, op->token, result)) {
         if (op->token > table->last_token)
             table->last_token = op->token;
-        notify_changed(table, lease, result);
+        tn_lease_notify_changed(table, lease, result);
         result->answer = TN_ANSWER_GRANTED;
     }
 }
@@ -663,7 +410,7 @@ static void vacate_overdue_revocations(struct tn_table *table, uint32_t session,
         next = tn_lease_at(table, i)->links.next;
         if (!has_room(result))
             return;
-        settle(table, i, result);
+        tn_lease_settle(table, i, result);
     }
 }
 
@@ -686,12 +433,12 @@ static void reap_one(struct tn_table *table, struct tn_result *result)
 {
     const struct tn_session_record *session = tn_session_at(table, table->dying);
     if (session->waiters.first != 0) {
-        drop_waiter(table, session->waiters.first, result);
+        tn_lease_drop_waiter(table, session->waiters.first, result);
     } else if (session->leases.first != 0) {
-        vacate(table, session->leases.first, result);
+        tn_lease_vacate(table, session->leases.first, result);
     } else {
         if (table->limits.tells_ends)
-            notify(result, TN_NOTICE_ENDED, 0)->session = session->secret;
+            tn_lease_notify(result, TN_NOTICE_ENDED, 0)->session = session->secret;
         tn_session_drop(table, table->dying);
         table->dying = 0;
     }
@@ -770,13 +517,13 @@ int tn_table_put(struct tn_table *table, const struct tn_lease_view *view)
         return TENURE_E_FULL;
     struct tn_lease_record *record = tn_lease_at(table, lease);
     if (record->state != TN_LEASE_FREE)
-        detach(table, lease);
+        tn_lease_detach(table, lease);
     record->token = view->token;
     record->term = *view->term;
     if (view->token > table->last_token)
         table->last_token = view->token;
     if (session != 0)
-        attach(table, lease, session);
+        tn_lease_attach(table, lease, session);
     if (session != 0 && view->revoked)
         mark_revoked(table, lease, table->now + tn_session_at(table, session)->ttl);
     return 0;
