@@ -97,6 +97,21 @@ function end_file() {
     }
 }
 
+# A search for a static function should find it, so its name says of which module it is. The line is
+# without comments and literals.
+function check_static(line,    name) {
+    name = line
+    if (name ~ /=/ || !sub(/[(].*/, "", name))
+        return
+    sub(/.*[ *]/, "", name)
+    if (name !~ /^[a-z][a-z0-9_]*$/ || (name, FILENAME) in seen_static)
+        return
+    seen_static[name, FILENAME] = 1
+    if (++static_files[name] > name_files)
+        complain(FNR, "static function " name " in more than " name_files \
+                 " files; give it its module's noun")
+}
+
 FNR == 1 {
     end_file()
     file = FILENAME
@@ -136,6 +151,8 @@ is_c {
         gsub(/[^a-z]/, "", call)
         complain(FNR, "banned call: " call)
     }
+    if (/^static / && folder ~ /^(src\/|sim$)/)
+        check_static(code)
     # clang-format puts a function's braces, and only those, alone in the first column.
     if (/^\{$/)
         function_start = FNR

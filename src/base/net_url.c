@@ -37,7 +37,7 @@ bool tn_url_decode(char *ret_text, size_t size, const char *from, size_t len)
     return true;
 }
 
-static int refuse(const struct tn_net_form *form, struct tn_text *reterr, const char *why)
+static int refuse_url(const struct tn_net_form *form, struct tn_text *reterr, const char *why)
 {
     tn_text_addf(reterr, "%s: %s; write %s", form->scheme, why, form->usage);
     return TENURE_E_INVALID;
@@ -114,9 +114,9 @@ static int read_endpoints(struct tn_net_url *url, const struct tn_net_form *form
         const char *comma = at < len ? memchr(text + at, ',', len - at) : NULL;
         size_t part = comma != NULL ? (size_t)(comma - text) - at : len - at;
         if (url->count == TN_ENDPOINTS_MAX)
-            return refuse(form, reterr, "more than 16 endpoints");
+            return refuse_url(form, reterr, "more than 16 endpoints");
         if (tn_endpoint_parse(&url->endpoints[url->count], text + at, part, form->port, &why) < 0)
-            return refuse(form, reterr, why);
+            return refuse_url(form, reterr, why);
         url->count++;
         at += part + 1;
     }
@@ -132,7 +132,7 @@ static int read_user(struct tn_net_url *url, const struct tn_net_form *form, con
     if (!tn_url_decode(url->user, sizeof url->user, text, user_len) ||
         (colon != NULL &&
          !tn_url_decode(url->password, sizeof url->password, colon + 1, len - user_len - 1)))
-        return refuse(form, reterr, "a user or password that is too long or wrongly %-encoded");
+        return refuse_url(form, reterr, "a user or password that is too long or wrongly %-encoded");
     return 0;
 }
 
@@ -146,7 +146,7 @@ static int try_option(const struct tn_net_form *form, const struct tn_net_option
         return 0;
     text += name_len + 1;
     if (!tn_url_decode(option->value, option->size, text, len - name_len - 1))
-        return refuse(form, reterr, "an option that is too long or wrongly %-encoded");
+        return refuse_url(form, reterr, "an option that is too long or wrongly %-encoded");
     return 1;
 }
 
@@ -162,7 +162,7 @@ static int unknown_option(const struct tn_net_form *form, struct tn_text *reterr
     if (form->tls != NULL)
         tn_text_addf(&text, "%sca, cert, key and name",
                      form->option_count > 0 ? ", " : "; known are ");
-    return refuse(form, reterr, why);
+    return refuse_url(form, reterr, why);
 }
 
 static int read_option(struct tn_net_url *url, const struct tn_net_form *form, const char *text,
@@ -185,7 +185,7 @@ static int read_option(struct tn_net_url *url, const struct tn_net_form *form, c
             char why[80];
             (void)snprintf(why, sizeof why,
                            "the options ca, cert, key and name need %s:", form->tls);
-            return refuse(form, reterr, why);
+            return refuse_url(form, reterr, why);
         }
     }
     if (rc == 0)
@@ -200,7 +200,7 @@ int tn_net_url_parse(struct tn_net_url *ret_url, const struct tn_net_form *form,
     int rc = 0;
 
     if (strncmp(rest, "//", 2) != 0)
-        return refuse(form, reterr, "no // behind the scheme");
+        return refuse_url(form, reterr, "no // behind the scheme");
     const char *query = strchr(rest, '?');
     size_t len = query != NULL ? (size_t)(query - rest) : strlen(rest);
     const char *hosts = rest + 2, *end = rest + len;
@@ -217,7 +217,7 @@ int tn_net_url_parse(struct tn_net_url *ret_url, const struct tn_net_form *form,
         rc = read_endpoints(&url, form, hosts, (size_t)(hosts_end - hosts), reterr);
     if (rc == 0 && slash != NULL &&
         !tn_url_decode(url.path, sizeof url.path, slash + 1, (size_t)(end - slash - 1)))
-        rc = refuse(form, reterr, "a path that is too long or wrongly %-encoded");
+        rc = refuse_url(form, reterr, "a path that is too long or wrongly %-encoded");
     while (rc == 0 && query != NULL && query[1] != '\0') {
         size_t part = strcspn(query + 1, "&");
         rc = read_option(&url, form, query + 1, part, reterr);

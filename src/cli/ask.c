@@ -97,7 +97,7 @@ static void hear_signal(uv_signal_t *handle, int number)
     end_turn(ask);
 }
 
-static void hear_timer(uv_timer_t *timer)
+static void hear_ask_timer(uv_timer_t *timer)
 {
     end_turn(timer->data);
 }
@@ -528,7 +528,7 @@ void tn_cli_pause(struct tn_cli_store *store, tenure_ns until)
             break;
         if (span > TURN_MOST)
             span = TURN_MOST;
-        (void)uv_timer_start(&ask->timer, hear_timer, (uint64_t)(span / TN_MS(1)) + 1, 0);
+        (void)uv_timer_start(&ask->timer, hear_ask_timer, (uint64_t)(span / TN_MS(1)) + 1, 0);
         (void)uv_run(&ask->loop, UV_RUN_ONCE);
     }
     (void)uv_timer_stop(&ask->timer);

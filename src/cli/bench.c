@@ -340,7 +340,7 @@ static void await(struct bench *bench, struct client *client)
     }
 }
 
-static void hear_timer(uv_timer_t *timer)
+static void hear_bench_timer(uv_timer_t *timer)
 {
     struct bench *bench = timer->data;
 
@@ -367,7 +367,7 @@ static void run_hand_over(struct bench *bench)
     for (int i = 0; i < 2; i++)
         if (bench->clients[i].store->ops->watch(bench->clients[i].store, holder->name, true) < 0)
             fail(bench, TENURE_E_NOMEM, "out of memory");
-    (void)uv_timer_start(&bench->timer, hear_timer, POLL_MS, POLL_MS);
+    (void)uv_timer_start(&bench->timer, hear_bench_timer, POLL_MS, POLL_MS);
     if (!is_over(bench))
         campaign(holder);
     await(bench, holder);

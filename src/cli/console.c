@@ -314,7 +314,7 @@ static void open_history(struct tn_console *console, const char *url)
     }
 }
 
-static int open_store(struct tn_console *console, const char *url)
+static int open_console_store(struct tn_console *console, const char *url)
 {
     static const struct tn_store_host host = { hear_granted, hear_changed, hear_revoked };
     struct tn_store_open how = { .url = url,
@@ -440,7 +440,7 @@ static int serve(const char *url, const char *address, bool open)
     tn_history_init(&console->history, hash, TN_RECORDED_PER_NAME, TN_RECORDED_MOST);
     int status = tn_http_listen("console", "--listen", address, 0, &fd);
     if (status < 0)
-        status = open_store(console, url);
+        status = open_console_store(console, url);
     if (status < 0) {
         show_url(url, console->url, sizeof console->url);
         open_history(console, url);

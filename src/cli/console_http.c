@@ -102,7 +102,8 @@ static void answer_json(struct request *request, unsigned status, const char *te
     set_answer(request, status, "application/json", text, strlen(text), false);
 }
 
-static void refuse(struct request *request, unsigned status, const char *word, const char *message)
+static void refuse_request(struct request *request, unsigned status, const char *word,
+                           const char *message)
 {
     char buf[700];
     struct tn_text text;
@@ -281,7 +282,7 @@ static void finish_names(struct request *request)
 {
     out_add(request, "]}\n", 4); /* With its zero. */
     if (request->gone)
-        refuse(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", "out of memory");
+        refuse_request(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", "out of memory");
     else
         answer_json(request, TN_STATUS_OK, request->out);
 }
@@ -367,9 +368,10 @@ static void hear_history(void *arg, int status, const char *json, size_t len, co
         ask_history(request);
         return;
     }
-    refuse(request, status == TENURE_E_DENIED ? TN_STATUS_FORBIDDEN : TN_STATUS_SERVICE_UNAVAILABLE,
-           status == TENURE_E_DENIED ? "DENIED" : "UNAVAILABLE",
-           error != NULL ? error : tenure_strerror(status));
+    refuse_request(request,
+                   status == TENURE_E_DENIED ? TN_STATUS_FORBIDDEN : TN_STATUS_SERVICE_UNAVAILABLE,
+                   status == TENURE_E_DENIED ? "DENIED" : "UNAVAILABLE",
+                   error != NULL ? error : tenure_strerror(status));
     let_go(request);
 }
 
@@ -395,14 +397,14 @@ static void hear_revoked_done(struct tn_store_req *req)
 
     request->pending = false;
     if (req->status == TENURE_E_DENIED)
-        refuse(request, TN_STATUS_FORBIDDEN, "DENIED", req->error);
+        refuse_request(request, TN_STATUS_FORBIDDEN, "DENIED", req->error);
     else if (req->status != 0)
-        refuse(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", req->error);
+        refuse_request(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", req->error);
     else if (req->answer == TN_ANSWER_OK)
         answer_json(request, TN_STATUS_OK, "{\"ok\":true}\n");
     else
-        refuse(request, TN_STATUS_PRECONDITION_FAILED, "STALE",
-               "not held, or not under that token");
+        refuse_request(request, TN_STATUS_PRECONDITION_FAILED, "STALE",
+                       "not held, or not under that token");
     let_go(request);
 }
 
@@ -412,16 +414,16 @@ static void hear_wish(void *arg, int status, enum tn_answer answer, const char *
 
     request->pending = false;
     if (status == TENURE_E_DENIED)
-        refuse(request, TN_STATUS_FORBIDDEN, "DENIED", text);
+        refuse_request(request, TN_STATUS_FORBIDDEN, "DENIED", text);
     else if (status != 0)
-        refuse(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", text);
+        refuse_request(request, TN_STATUS_SERVICE_UNAVAILABLE, "UNAVAILABLE", text);
     else if (answer == TN_ANSWER_OK)
         answer_json(request, TN_STATUS_OK, "{\"ok\":true}\n");
     else if (answer == TN_ANSWER_HELD)
-        refuse(request, TN_STATUS_CONFLICT, "BUSY", text);
+        refuse_request(request, TN_STATUS_CONFLICT, "BUSY", text);
     else
-        refuse(request, TN_STATUS_PRECONDITION_FAILED, "STALE",
-               "not held, or not under that token");
+        refuse_request(request, TN_STATUS_PRECONDITION_FAILED, "STALE",
+                       "not held, or not under that token");
     let_go(request);
 }
 
@@ -435,7 +437,8 @@ static void serve_order(struct request *request, bool handover)
     char *body = tn_http_conn_body(request->conn, &len);
 
     if (!tn_order_read(body, len, request->name, &op.token) || op.token == 0) {
-        refuse(request, TN_STATUS_BAD_REQUEST, "ERR", "expected a JSON object of: name, token");
+        refuse_request(request, TN_STATUS_BAD_REQUEST, "ERR",
+                       "expected a JSON object of: name, token");
         return;
     }
     request->pending = true;
@@ -445,7 +448,8 @@ static void serve_order(struct request *request, bool handover)
         tn_store_submit(console->store, &request->req);
     } else if (!tn_wish_handover(console, request->name, op.token, hear_wish, request)) {
         request->pending = false;
-        refuse(request, TN_STATUS_BAD_REQUEST, "ERR", "the name is too long for a hand-over");
+        refuse_request(request, TN_STATUS_BAD_REQUEST, "ERR",
+                       "the name is too long for a hand-over");
     }
 }
 
@@ -482,7 +486,7 @@ static bool has_names(struct request *request)
 {
     request->at = tn_http_target_argument(&request->target, "names");
     if (request->at == NULL)
-        refuse(request, TN_STATUS_BAD_REQUEST, "ERR", "expected names=A,B");
+        refuse_request(request, TN_STATUS_BAD_REQUEST, "ERR", "expected names=A,B");
     return request->at != NULL;
 }
 
@@ -507,7 +511,7 @@ static void serve_get(struct request *request, const char *path, const struct tn
             ask_history(request);
         }
     } else {
-        refuse(request, TN_STATUS_NOT_FOUND, "ERR", "not here");
+        refuse_request(request, TN_STATUS_NOT_FOUND, "ERR", "not here");
     }
 }
 
@@ -529,16 +533,17 @@ static void serve(struct request *request, const struct tn_http_head *head)
 
     if (tn_http_field(head, "host", NULL) == NULL ||
         tn_own_request(head, false, page != NULL) != NULL)
-        refuse(request, TN_STATUS_FORBIDDEN, "DENIED", "not from another site");
+        refuse_request(request, TN_STATUS_FORBIDDEN, "DENIED", "not from another site");
     else if (path == NULL)
-        refuse(request, TN_STATUS_NOT_FOUND, "ERR", "not here; use the address that was printed");
+        refuse_request(request, TN_STATUS_NOT_FOUND, "ERR",
+                       "not here; use the address that was printed");
     else if (gets)
         serve_get(request, path, page);
     else if (!tn_http_is(&head->method, "post") || (!revoke && !handover))
-        refuse(request, TN_STATUS_METHOD_NOT_ALLOWED, "ERR", "not by this method");
+        refuse_request(request, TN_STATUS_METHOD_NOT_ALLOWED, "ERR", "not by this method");
     else if (!is_json(head))
-        refuse(request, TN_STATUS_UNSUPPORTED_MEDIA_TYPE, "ERR",
-               "Content-Type must be application/json");
+        refuse_request(request, TN_STATUS_UNSUPPORTED_MEDIA_TYPE, "ERR",
+                       "Content-Type must be application/json");
     else
         serve_order(request, handover);
 }
@@ -567,7 +572,7 @@ static void serve_request(struct tn_http_conn *conn, const struct tn_http_head *
     conn->user = request;
     request->in_use = true;
     if (tn_http_target_read(&request->target, &head->target) != 0)
-        refuse(request, TN_STATUS_BAD_REQUEST, "ERR", "the path is not well-formed");
+        refuse_request(request, TN_STATUS_BAD_REQUEST, "ERR", "the path is not well-formed");
     else
         serve(request, head);
     request->in_use = false;

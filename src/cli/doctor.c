@@ -73,8 +73,8 @@ static void add_trip(struct tn_doctor_trips *trips, tenure_ns span)
 }
 
 /* One question, its time, and what went wrong. */
-static int ask(struct doctor *doctor, const struct tn_op *op, struct tn_doctor_trips *trips,
-               struct tn_store_req *ret_req)
+static int ask_store(struct doctor *doctor, const struct tn_op *op, struct tn_doctor_trips *trips,
+                     struct tn_store_req *ret_req)
 {
     tenure_ns sent = now(doctor);
 
@@ -89,7 +89,7 @@ static int read_probe(struct doctor *doctor, struct tn_doctor_trips *trips)
     struct tn_op op = { .kind = TN_OP_READ, .name = PROBE, .name_len = sizeof PROBE - 1 };
     struct tn_store_req req;
 
-    int rc = ask(doctor, &op, trips, &req);
+    int rc = ask_store(doctor, &op, trips, &req);
     if (doctor->store.missing || doctor->store.ask == NULL)
         return tn_cli_fail(TN_EXIT_UNAVAILABLE, "doctor",
                            "there is no store yet; the first candidate makes it, or --install");
@@ -109,7 +109,7 @@ static int renew(struct doctor *doctor, struct tn_doctor_trips *trips)
     struct tn_op op = { .kind = TN_OP_RENEW, .session = doctor->session, .seq = ++doctor->seq };
     struct tn_store_req req;
 
-    int rc = ask(doctor, &op, trips, &req);
+    int rc = ask_store(doctor, &op, trips, &req);
     if (rc == TENURE_E_DENIED)
         return note_denied(doctor, req.error);
     return rc < 0 ? tn_cli_store_fail("doctor", rc, req.error) : -1;
@@ -120,7 +120,7 @@ static void close_session(struct doctor *doctor)
     struct tn_op op = { .kind = TN_OP_CLOSE, .session = doctor->session };
     struct tn_store_req req;
 
-    (void)ask(doctor, &op, NULL, &req);
+    (void)ask_store(doctor, &op, NULL, &req);
     doctor->open = false;
 }
 
@@ -135,7 +135,7 @@ static int open_session(struct doctor *doctor, tenure_ns ttl, tenure_ns *ret_agr
         return tn_cli_store_fail("doctor", rc, "the kernel gives no random numbers");
     op.session = doctor->session;
     op.seq = doctor->seq = 1;
-    rc = ask(doctor, &op, NULL, &req);
+    rc = ask_store(doctor, &op, NULL, &req);
     if (rc < 0 && rc != TENURE_E_DENIED)
         return tn_cli_store_fail("doctor", rc, req.error);
     doctor->report.writes = true;
@@ -168,7 +168,7 @@ static int take_probe(struct doctor *doctor, tenure_ns patience)
     if (rc < 0)
         return tn_cli_store_fail("doctor", rc, "the kernel gives no random numbers");
     while (status < 0 && doctor->report.writes) {
-        rc = ask(doctor, &op, NULL, &req);
+        rc = ask_store(doctor, &op, NULL, &req);
         if (rc == TENURE_E_DENIED)
             return note_denied(doctor, req.error);
         if (rc < 0)

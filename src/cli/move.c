@@ -415,7 +415,7 @@ static int print_done(const struct move *move)
     return TN_EXIT_OK;
 }
 
-static int refuse(const struct move *move, enum tn_move_step step)
+static int refuse_move(const struct move *move, enum tn_move_step step)
 {
     char holder[TN_CLI_LINE_MAX];
     const struct place *odd = &move->to;
@@ -485,7 +485,7 @@ static int take_step(struct move *move, enum tn_move_step step)
     case TN_MOVE_DONE:
         return print_done(move);
     default:
-        return refuse(move, step);
+        return refuse_move(move, step);
     }
 }
 

@@ -125,7 +125,7 @@ static void release(struct tn_claim *claim, struct tn_claim_actions *out)
 
 /* The generation is used up: nothing of it is held or waited for, as far as the store told. The
  * next campaign may begin at once; only after a refusal it waits, so as not to run in circles. */
-static void finish(struct tn_claim *claim)
+static void finish_term(struct tn_claim *claim)
 {
     if (claim->yields)
         tn_notes_stand_back(&claim->notes, claim->now, claim->token, &claim->config->notes);
@@ -151,7 +151,8 @@ static void finish(struct tn_claim *claim)
 }
 
 /* Refuse a grant before the application heard of it. */
-static void refuse(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
+static void refuse_grant(struct tn_claim *claim, enum tn_reason reason,
+                         struct tn_claim_actions *out)
 {
     TN_ASSERT(!claim->working);
     struct tn_claim_action *action = add(out, TN_CLAIM_DO_REFUSED);
@@ -272,9 +273,9 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
     if (!wants(claim)) {
         release(claim, out);
     } else if (regressed(claim, event->token)) {
-        refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
+        refuse_grant(claim, TN_REASON_TOKEN_REGRESSED, out);
     } else if (event->token <= claim->revoked_token && !TN_PLANT(REVOKE_FORGOTTEN)) {
-        refuse(claim, TN_REASON_REVOKED, out);
+        refuse_grant(claim, TN_REASON_REVOKED, out);
     } else if (claim->config->fenced && !TN_PLANT(FENCE_AFTER_WON) &&
                !(TN_PLANT(SOFT_UNRAISED) && claim->config->soft > 0)) {
         move(claim, TN_CLAIM_RAISING);
@@ -365,7 +366,7 @@ static void drained(struct tn_claim *claim, struct tn_claim_actions *out)
     if (claim->owed)
         release(claim, out);
     else
-        finish(claim);
+        finish_term(claim);
 }
 
 /* Not wanted any more, before anything was granted: leave the queue, or whatever is on its way. */
@@ -387,7 +388,7 @@ static void session_lost(struct tn_claim *claim, struct tn_claim_actions *out)
     if (claim->state == TN_CLAIM_WATCHING)
         claim->gen++; /* Of whatever is on its way nothing may be taken for the next life's. */
     else
-        finish(claim);
+        finish_term(claim);
     claim->retry_at = TN_NEVER; /* Until the session is live again. */
 }
 
@@ -397,7 +398,7 @@ static void taken_away(struct tn_claim *claim, enum tn_reason reason, struct tn_
     if (leads(claim))
         lose_early(claim, reason, out);
     else if (claim->state == TN_CLAIM_RAISING)
-        refuse(claim, reason, out);
+        refuse_grant(claim, reason, out);
 }
 
 static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
@@ -471,9 +472,9 @@ static void fences_raised(struct tn_claim *claim, const struct tn_claim_event *e
         return;
     if (event->kind == TN_CLAIM_EV_STALE && event->token > claim->token) {
         claim->high_token = event->token;
-        refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
+        refuse_grant(claim, TN_REASON_TOKEN_REGRESSED, out);
     } else if (event->kind == TN_CLAIM_EV_BARRED && event->token == claim->token) {
-        refuse(claim, TN_REASON_FENCE, out);
+        refuse_grant(claim, TN_REASON_FENCE, out);
     } else if (event->kind == TN_CLAIM_EV_RAISED && event->token == claim->token) {
         if (tn_session_valid(claim->session, claim->now))
             won(claim, out);
@@ -539,7 +540,7 @@ static void give_up(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     if (claim->state == TN_CLAIM_RAISING) {
         claim->give_up_at = TN_NEVER;
-        refuse(claim, TN_REASON_FENCE, out);
+        refuse_grant(claim, TN_REASON_FENCE, out);
     } else if (claim->state == TN_CLAIM_DRAINING && !claim->lost) {
         lose_early(claim, TN_REASON_STALLED, out);
     } else if (claim->state == TN_CLAIM_DRAINING) {
@@ -657,7 +658,7 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
         break;
     case TN_CLAIM_EV_RELEASED:
         if (ours && claim->state == TN_CLAIM_RELEASING)
-            finish(claim);
+            finish_term(claim);
         break;
     case TN_CLAIM_EV_REVOKED:
         revoked(claim, event->token, out);

@@ -24,8 +24,8 @@ static enum tn_move_step prepare(const struct tn_move_place *from, const struct 
 }
 
 /* The old store is blocked, and stays so. */
-static enum tn_move_step finish(const struct tn_move_place *from, const struct tn_move_place *to,
-                                uint64_t raised)
+static enum tn_move_step finish_move(const struct tn_move_place *from,
+                                     const struct tn_move_place *to, uint64_t raised)
 {
     bool above = to->token > from->token;
 
@@ -55,7 +55,7 @@ enum tn_move_step tn_move_next(const struct tn_move_place *from, const struct tn
     if (from->state == TN_MOVE_RESERVED || from->state == TN_MOVE_FOREIGN ||
         to->state == TN_MOVE_FOREIGN)
         return TN_MOVE_BUSY;
-    return from->state == TN_MOVE_MOVED ? finish(from, to, raised) : prepare(from, to, raised);
+    return from->state == TN_MOVE_MOVED ? finish_move(from, to, raised) : prepare(from, to, raised);
 }
 
 enum tn_move_step tn_move_undo(const struct tn_move_place *from, const struct tn_move_place *to)

@@ -90,8 +90,8 @@ void tn_node_notes_await(struct tn_node_notes *notes, enum tn_note_slot slot, te
 }
 
 /* False: older, or the same again, which does not make it last longer. */
-static bool hear(struct tn_note *known, tenure_ns *heard_at, tenure_ns now,
-                 const struct tn_note *note)
+static bool hear_note(struct tn_note *known, tenure_ns *heard_at, tenure_ns now,
+                      const struct tn_note *note)
 {
     bool ends = note->number == known->number && note->kind == TN_NOTE_NONE;
 
@@ -112,12 +112,12 @@ void tn_node_notes_hear(struct tn_node_notes *notes, tenure_ns now, enum tn_note
     if (heard.kind != TN_NOTE_DRAIN)
         heard.kind = TN_NOTE_NONE; /* H1: a hand-over is about a term, not about a process. */
     notes->awaited[slot] = false;
-    (void)hear(&notes->list[slot], &notes->heard_at[slot], now, &heard);
+    (void)hear_note(&notes->list[slot], &notes->heard_at[slot], now, &heard);
 }
 
 void tn_notes_hear(struct tn_notes *notes, tenure_ns now, const struct tn_note *note)
 {
-    if (!hear(&notes->note, &notes->heard_at, now, note))
+    if (!hear_note(&notes->note, &notes->heard_at, now, note))
         return;
     notes->chosen_until = 0;
     if (note->chosen)

@@ -242,7 +242,7 @@ static bool know_peer(struct tn_conn *conn)
     return conn->trusted || conn->member;
 }
 
-static void refuse(struct tn_conn *conn, const char *line)
+static void refuse_peer(struct tn_conn *conn, const char *line)
 {
     static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
                                "Connection: close\r\n\r\n";
@@ -340,13 +340,14 @@ void tn_conn_accept(uv_stream_t *listener, int status)
         (listener->type == UV_TCP && server->tls != NULL && !tn_secure_accept(conn)))
         tn_conn_close(conn);
     else if (!know_peer(conn))
-        refuse(conn,
-               "DENIED this socket is for its owner, and for the group that --socket-group names");
+        refuse_peer(
+            conn,
+            "DENIED this socket is for its owner, and for the group that --socket-group names");
     else if (!tn_peer_add(conn))
-        refuse(conn, "FULL too many connections of this peer");
+        refuse_peer(conn, "FULL too many connections of this peer");
     else if ((server->conn_count > server->config.conns_max && !make_room(conn)) ||
              (conn->web != NULL && !tn_httpd_make_room(server)))
-        refuse(conn, "FULL too many connections");
+        refuse_peer(conn, "FULL too many connections");
     else
         tn_conn_listen(conn);
 }

@@ -185,7 +185,7 @@ static void tell_synced(struct tn_http_request *request)
 }
 
 /* What the connection was told: a change, a page of the beginning, or one lease. */
-static void tell(struct tn_http_request *request, struct tn_reply *reply)
+static void tell_event(struct tn_http_request *request, struct tn_reply *reply)
 {
     struct tn_reply ahead = *reply;
     uint32_t count = tn_http_reply_next(reply).count;
@@ -219,7 +219,7 @@ void tn_events_replied(struct tn_http_request *request, const char *bytes, size_
     struct tn_reply reply = { .bytes = bytes, .len = len };
 
     while (reply.at < len && request->conn != NULL)
-        tell(request, &reply);
+        tell_event(request, &reply);
 }
 
 /* A comment now and then keeps the way open. A reader that asks for beats hears one every second,

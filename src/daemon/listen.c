@@ -22,7 +22,7 @@
 
 #define BACKLOG 1024
 
-static int refuse(struct tn_text *reterr, int code, const char *url, const char *why)
+static int refuse_url(struct tn_text *reterr, int code, const char *url, const char *why)
 {
     tn_text_escape(reterr, url, strlen(url));
     tn_text_addf(reterr, ": %s", why);
@@ -37,7 +37,7 @@ static int begin(struct tn_server *server, struct tn_listener *listener, const c
     listener->server = server;
     listener->open = true;
     listener->uv.handle.data = listener;
-    return rc == 0 ? 0 : refuse(reterr, TENURE_E_UNAVAILABLE, url, uv_strerror(rc));
+    return rc == 0 ? 0 : refuse_url(reterr, TENURE_E_UNAVAILABLE, url, uv_strerror(rc));
 }
 
 /* --- Unix ------------------------------------------------------------------------------------- */
@@ -52,15 +52,15 @@ static int clear_path(const struct sockaddr_un *address, const char *url, struct
     if (lstat(address->sun_path, &st) != 0)
         return 0;
     if (!S_ISSOCK(st.st_mode))
-        return refuse(reterr, TENURE_E_UNAVAILABLE, url, "there is a file that is no socket");
+        return refuse_url(reterr, TENURE_E_UNAVAILABLE, url, "there is a file that is no socket");
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     rc = fd >= 0 ? connect(fd, (const struct sockaddr *)address, sizeof *address) : -1;
     if (rc == 0 || errno != ECONNREFUSED) {
         int error = errno;
         if (fd >= 0)
             (void)close(fd);
-        return refuse(reterr, TENURE_E_CONFLICT, url,
-                      rc == 0 ? "another daemon listens there" : strerror(error));
+        return refuse_url(reterr, TENURE_E_CONFLICT, url,
+                          rc == 0 ? "another daemon listens there" : strerror(error));
     }
     (void)close(fd);
     (void)unlink(address->sun_path);
@@ -74,7 +74,7 @@ static int admit_group(const struct tn_server *server, const char *url, const ch
     if (server->config.socket_group == NULL ||
         (lchown(path, (uid_t)-1, server->config.socket_gid) == 0 && chmod(path, 0660) == 0))
         return 0;
-    int rc = refuse(reterr, TENURE_E_DENIED, url, "cannot be given to the group ");
+    int rc = refuse_url(reterr, TENURE_E_DENIED, url, "cannot be given to the group ");
     tn_text_addf(reterr, "%s: %s; is the daemon's user in it?", server->config.socket_group,
                  strerror(errno));
     return rc;
@@ -87,8 +87,8 @@ static int listen_unix(struct tn_server *server, struct tn_listener *listener, c
     int fd;
 
     if (path[0] != '/' || strlen(path) >= sizeof address.sun_path)
-        return refuse(reterr, TENURE_E_INVALID, url,
-                      "give an absolute path of at most 107 characters");
+        return refuse_url(reterr, TENURE_E_INVALID, url,
+                          "give an absolute path of at most 107 characters");
     memcpy(address.sun_path, path, strlen(path) + 1);
     int rc = clear_path(&address, url, reterr);
     if (rc != 0)
@@ -100,8 +100,8 @@ static int listen_unix(struct tn_server *server, struct tn_listener *listener, c
         (void)umask(mask);
         if (fd >= 0)
             (void)close(fd);
-        return refuse(reterr, error == EACCES ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, url,
-                      strerror(error));
+        return refuse_url(reterr, error == EACCES ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, url,
+                          strerror(error));
     }
     (void)umask(mask);
     rc = admit_group(server, url, path, reterr);
@@ -162,18 +162,18 @@ static int listen_tcp(struct tn_server *server, struct tn_listener *listener, co
     struct sockaddr_storage address = { 0 };
 
     if (!tn_parse_address(where, &address))
-        return refuse(reterr, TENURE_E_INVALID, url,
-                      "give tcp:ADDRESS:PORT, as tcp:127.0.0.1:7420");
+        return refuse_url(reterr, TENURE_E_INVALID, url,
+                          "give tcp:ADDRESS:PORT, as tcp:127.0.0.1:7420");
     if (server->tls == NULL && !tn_is_loopback(&address))
-        return refuse(reterr, TENURE_E_DENIED, url,
-                      "only a loopback address: beyond this machine mutual TLS is needed; give "
-                      "--tls-cert, --tls-key and --tls-ca");
+        return refuse_url(reterr, TENURE_E_DENIED, url,
+                          "only a loopback address: beyond this machine mutual TLS is needed; give "
+                          "--tls-cert, --tls-key and --tls-ca");
     (void)uv_tcp_init(&server->loop, &listener->uv.tcp);
     int rc = uv_tcp_bind(&listener->uv.tcp, (const struct sockaddr *)&address, 0);
     if (rc != 0) {
         listener->server = server;
         listener->open = true; /* The handle is the loop's; it must be closed. */
-        return refuse(reterr, TENURE_E_UNAVAILABLE, url, uv_strerror(rc));
+        return refuse_url(reterr, TENURE_E_UNAVAILABLE, url, uv_strerror(rc));
     }
     tn_listen_warn(server, url);
     return begin(server, listener, url, reterr);
@@ -184,13 +184,13 @@ int tn_listen(struct tn_server *server, const char *url, struct tn_text *reterr)
     struct tn_listener *listener = &server->listeners[server->listener_count];
 
     if (server->listener_count == sizeof server->listeners / sizeof server->listeners[0])
-        return refuse(reterr, TENURE_E_INVALID, url, "too many --listen");
+        return refuse_url(reterr, TENURE_E_INVALID, url, "too many --listen");
     server->listener_count++;
     if (strncmp(url, "unix:", 5) == 0)
         return listen_unix(server, listener, url, url + 5, reterr);
     if (strncmp(url, "tcp:", 4) == 0)
         return listen_tcp(server, listener, url, url + 4, reterr);
-    return refuse(reterr, TENURE_E_INVALID, url, "give unix:PATH or tcp:ADDRESS:PORT");
+    return refuse_url(reterr, TENURE_E_INVALID, url, "give unix:PATH or tcp:ADDRESS:PORT");
 }
 
 /* --- From systemd ----------------------------------------------------------------------------- */
@@ -218,12 +218,12 @@ static int take_inherited(struct tn_server *server, int fd, struct tn_text *rete
 
     (void)snprintf(name, sizeof name, "inherited descriptor %d", fd);
     if (server->listener_count == TN_LISTENERS_MAX)
-        return refuse(reterr, TENURE_E_INVALID, name, "too many sockets");
+        return refuse_url(reterr, TENURE_E_INVALID, name, "too many sockets");
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return refuse(reterr, TENURE_E_INVALID, name, "is not a socket");
+        return refuse_url(reterr, TENURE_E_INVALID, name, "is not a socket");
     if (address.ss_family != AF_UNIX && server->tls == NULL && !tn_is_loopback(&address))
-        return refuse(reterr, TENURE_E_DENIED, name,
-                      "is neither a Unix socket nor on loopback, and there is no TLS");
+        return refuse_url(reterr, TENURE_E_DENIED, name,
+                          "is neither a Unix socket nor on loopback, and there is no TLS");
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
     listener = &server->listeners[server->listener_count++];

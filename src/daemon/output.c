@@ -178,7 +178,7 @@ static void drop_sent(struct tn_conn *conn, size_t len)
 
 /* All is said. A peer that still sends would have its error torn away by the reset that a close
  * means then: so it is told that nothing follows, and heard out for a while. */
-static void finish(struct tn_conn *conn)
+static void finish_output(struct tn_conn *conn)
 {
     if (!conn->lingers || conn->tls != NULL || conn->server->draining) {
         tn_conn_close(conn);
@@ -197,7 +197,7 @@ static void go_on(struct tn_conn *conn, size_t len)
     drop_sent(conn, len);
     conn->bound = conn->out.len > 0;
     if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
-        finish(conn);
+        finish_output(conn);
 }
 
 bool tn_conn_is_plain(const struct tn_conn *conn)

@@ -130,7 +130,7 @@ static void check_session(struct tn_server *server, uint32_t session, struct end
 
 /* --- When ------------------------------------------------------------------------------------- */
 
-static void tell(const struct ended *ended)
+static void tell_ended(const struct ended *ended)
 {
     if (ended->conns + ended->places + ended->leases > 0)
         tn_log_info(
@@ -151,7 +151,7 @@ void tn_rights_changed(struct tn_server *server, const struct tn_acl *before)
     }
     for (uint32_t i = 0; (i = tn_table_next_session(server->state.table, i)) != 0;)
         check_session(server, i, &ended);
-    tell(&ended);
+    tell_ended(&ended);
 }
 
 void tn_rights_adopted(struct tn_server *server, const struct tn_secret *session)
@@ -161,5 +161,5 @@ void tn_rights_adopted(struct tn_server *server, const struct tn_secret *session
 
     if (index != 0)
         check_session(server, index, &ended);
-    tell(&ended);
+    tell_ended(&ended);
 }

@@ -73,8 +73,8 @@ void tn_watch_conn_closed(struct tn_conn *conn)
 
 /* --- Telling ---------------------------------------------------------------------------------- */
 
-static void tell(struct tn_watch *watch, const struct tn_lease_view *view, const char *text,
-                 size_t text_len)
+static void tell_watcher(struct tn_watch *watch, const struct tn_lease_view *view, const char *text,
+                         size_t text_len)
 {
     struct tn_conn *conn = watch->conn;
     bool pattern = is_pattern(watch->pattern, watch->len);
@@ -107,7 +107,7 @@ static void tell_all(struct tn_server *server, const char *pattern, uint32_t len
         struct tn_watch *watch = (struct tn_watch *)node;
         node = tn_map_next(node); /* Telling may cut the peer off. */
         if (watch->len == len && memcmp(watch->pattern, pattern, len) == 0)
-            tell(watch, view, text, text_len);
+            tell_watcher(watch, view, text, text_len);
     }
 }
 

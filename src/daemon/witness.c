@@ -14,7 +14,7 @@
 
 static const char magic[8] = { 'T', 'N', 'W', 'I', 'T', 'N', 'S', '\n' };
 
-static int refuse(int code, const char *path, const char *why, struct tn_text *reterr)
+static int refuse_witness(int code, const char *path, const char *why, struct tn_text *reterr)
 {
     tn_text_escape(reterr, path, strlen(path));
     tn_text_addf(reterr, ": %s", why);
@@ -25,12 +25,13 @@ static int refuse(int code, const char *path, const char *why, struct tn_text *r
 static int check_file(const struct stat *st, const char *path, struct tn_text *reterr)
 {
     if (!S_ISREG(st->st_mode) || (st->st_size != 0 && st->st_size != PAGE_BYTES))
-        return refuse(TENURE_E_DAMAGED, path, "is not a witness of tenured", reterr);
+        return refuse_witness(TENURE_E_DAMAGED, path, "is not a witness of tenured", reterr);
     if (st->st_uid != geteuid() || (st->st_mode & 022) != 0)
-        return refuse(TENURE_E_DENIED, path,
-                      "must belong to this user, and be writable by no other", reterr);
+        return refuse_witness(TENURE_E_DENIED, path,
+                              "must belong to this user, and be writable by no other", reterr);
     if (st->st_nlink != 1)
-        return refuse(TENURE_E_DENIED, path, "has a second name (a hard link); remove one", reterr);
+        return refuse_witness(TENURE_E_DENIED, path, "has a second name (a hard link); remove one",
+                              reterr);
     return 0;
 }
 
@@ -40,22 +41,22 @@ static int read_page(struct tn_witness *witness, const char *path, struct tn_tex
     struct stat st;
 
     if (fstat(witness->fd, &st) != 0)
-        return refuse(TENURE_E_UNAVAILABLE, path, strerror(errno), reterr);
+        return refuse_witness(TENURE_E_UNAVAILABLE, path, strerror(errno), reterr);
     int rc = check_file(&st, path, reterr);
     if (rc != 0)
         return rc;
     /* Blocks now: a disk that is full later must not keep the daemon from noting. */
     rc = st.st_size == 0 ? posix_fallocate(witness->fd, 0, PAGE_BYTES) : 0;
     if (rc != 0)
-        return refuse(TENURE_E_UNAVAILABLE, path, strerror(rc), reterr);
+        return refuse_witness(TENURE_E_UNAVAILABLE, path, strerror(rc), reterr);
     if (pread(witness->fd, page, sizeof *page, 0) != (ssize_t)sizeof *page)
-        return refuse(TENURE_E_UNAVAILABLE, path, "cannot be read", reterr);
+        return refuse_witness(TENURE_E_UNAVAILABLE, path, "cannot be read", reterr);
     if (page->version == 0) {
         memcpy(page->magic, magic, sizeof magic);
         page->version = 1;
     }
     if (memcmp(page->magic, magic, sizeof magic) != 0 || page->version != 1)
-        return refuse(TENURE_E_DAMAGED, path, "is not a witness of this tenured", reterr);
+        return refuse_witness(TENURE_E_DAMAGED, path, "is not a witness of this tenured", reterr);
     return 0;
 }
 
@@ -66,8 +67,9 @@ int tn_witness_open(struct tn_witness *witness, const char *path, struct tn_text
 
     *witness = (struct tn_witness) { .open = fd >= 0, .fd = fd };
     if (fd < 0)
-        return refuse(errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE,
-                      path, errno == ELOOP ? "is a symbolic link" : strerror(errno), reterr);
+        return refuse_witness(
+            errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, path,
+            errno == ELOOP ? "is a symbolic link" : strerror(errno), reterr);
     int rc = read_page(witness, path, reterr);
     if (rc != 0)
         tn_witness_close(witness);

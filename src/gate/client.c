@@ -129,7 +129,7 @@ static void answer(struct tn_client *client, unsigned status, const uint64_t *hi
                                                      .len = len });
 }
 
-static void refuse(struct tn_client *client, unsigned status, const char *why)
+static void refuse_request(struct tn_client *client, unsigned status, const char *why)
 {
     char body[512];
     struct tn_text text;
@@ -142,14 +142,15 @@ static void refuse(struct tn_client *client, unsigned status, const char *why)
 }
 
 /* What the fence says about the token. */
-static void tell(struct tn_client *client, int rc, uint64_t highest)
+static void tell_verdict(struct tn_client *client, int rc, uint64_t highest)
 {
     char body[512];
     struct tn_text text;
 
     if (rc < 0 && rc != TENURE_E_STALE) {
-        refuse(client, rc == TENURE_E_FULL ? 507 : 503,
-               rc == TENURE_E_TIMEOUT ? "older requests did not end in time" : tenure_strerror(rc));
+        refuse_request(client, rc == TENURE_E_FULL ? 507 : 503,
+                       rc == TENURE_E_TIMEOUT ? "older requests did not end in time"
+                                              : tenure_strerror(rc));
         return;
     }
     tn_text_init(&text, body, sizeof body);
@@ -246,7 +247,7 @@ static const char no_server[] = "there is no connection to the server";
 static bool agree(struct tn_client *client, const struct tn_http_head *head)
 {
     (void)head;
-    tell(client, 0, client->claim.token);
+    tell_verdict(client, 0, client->claim.token);
     return true;
 }
 
@@ -280,12 +281,12 @@ static void pass(struct tn_client *client, const struct tn_http_head *head,
     client->fence = when_clear == forward ? fence : NULL;
     client->when_clear = when_clear;
     if (rc < 0) {
-        tell(client, rc, highest);
+        tell_verdict(client, rc, highest);
     } else if (!tn_gate_is_clear(fence, claim->token)) {
         set_state(client, TN_CLIENT_WAITING);
         tn_gate_wait(fence, &client->wait);
     } else if (!when_clear(client, head)) {
-        refuse(client, 502, no_server);
+        refuse_request(client, 502, no_server);
     }
 }
 
@@ -344,7 +345,7 @@ void tn_client_failed(struct tn_client *client, unsigned status, const char *why
 {
     client->upstream = NULL;
     leave(client);
-    refuse(client, status, why);
+    refuse_request(client, status, why);
 }
 
 /* --- Endpoints ------------------------------------------------------------------------------ */
@@ -384,7 +385,7 @@ static void serve_fence(struct tn_client *client, const struct tn_http_head *hea
         answer(client, 200, &highest, body, (size_t)size);
         return;
     }
-    refuse(client, status != 0 ? status : 405, why != NULL ? why : "PUT or GET");
+    refuse_request(client, status != 0 ? status : 405, why != NULL ? why : "PUT or GET");
 }
 
 /* nginx hands the fields of the request on; the path, if it is needed, in X-Original-URI. The gap
@@ -399,7 +400,7 @@ static void serve_auth(struct tn_client *client, const struct tn_http_head *head
     client->status_field = "Fence-Status";
     unsigned status = read_claim(client, head, count == 1 ? uri : &none, &why);
     if (status != 0)
-        refuse(client, status, why);
+        refuse_request(client, status, why);
     else
         pass(client, head, agree);
 }
@@ -434,7 +435,7 @@ static void serve_list(struct tn_client *client)
 
     tn_gate_list(client->gate->fences, add_fence, &listing);
     if (listing.failed)
-        refuse(client, 503, "out of memory");
+        refuse_request(client, 503, "out of memory");
     else
         answer(client, 200, NULL, listing.buf != NULL ? listing.buf : "", listing.len);
     free(listing.buf);
@@ -455,7 +456,7 @@ static void serve_own(struct tn_client *client, const struct tn_http_head *head,
     else if (tn_http_is(&name, "healthz"))
         answer(client, 200, NULL, "{\"ok\":true}\n", 12);
     else
-        refuse(client, 404, "there is no such endpoint");
+        refuse_request(client, 404, "there is no such endpoint");
 }
 
 /* --- Requests ------------------------------------------------------------------------------- */
@@ -535,17 +536,17 @@ static void serve(struct tn_http_conn *conn, const struct tn_http_head *head)
     client->fence = NULL;
     client->status_field = NULL;
     if (target->bytes[0] != '/') {
-        refuse(client, 400, "the target must be a path");
+        refuse_request(client, 400, "the target must be a path");
     } else if (target->len >= sizeof own - 1 && memcmp(target->bytes, own, sizeof own - 1) == 0) {
         serve_own(client, head, target->bytes + sizeof own - 1, target->len - (sizeof own - 1));
     } else if (gate->options.upstream == NULL) {
-        refuse(client, 404, "this gate has no server behind it");
+        refuse_request(client, 404, "this gate has no server behind it");
     } else if ((status = check_form(head, &why)) != 0) {
         conn->keep_alive = false; /* It may disagree with us on what comes next, too. */
-        refuse(client, status, why);
+        refuse_request(client, status, why);
     } else if (is_read(head) && !gate->options.all) {
         if (!ask_server(client, head))
-            refuse(client, 502, no_server);
+            refuse_request(client, 502, no_server);
     } else {
         status = read_claim(client, head, target, &why);
         if (status == 0 && gate->options.resource == NULL && gate->options.by == TN_GATE_BY_PATH &&
@@ -554,7 +555,7 @@ static void serve(struct tn_http_conn *conn, const struct tn_http_head *head)
             why = "a field such as X-Original-URL names another path than the one that is judged";
         }
         if (status != 0)
-            refuse(client, status, why);
+            refuse_request(client, status, why);
         else
             pass(client, head, forward);
     }
@@ -562,7 +563,7 @@ static void serve(struct tn_http_conn *conn, const struct tn_http_head *head)
 
 static void refuse_bytes(struct tn_http_conn *conn, unsigned status, const char *why)
 {
-    refuse(client_of(conn), status, status == 413 ? "the body has more than 16 MiB" : why);
+    refuse_request(client_of(conn), status, status == 413 ? "the body has more than 16 MiB" : why);
 }
 
 /* --- The connection -------------------------------------------------------------------------- */
@@ -604,7 +605,7 @@ void tn_client_late(struct tn_client *client)
 
     if (client->state == TN_CLIENT_WAITING) {
         tn_gate_wait_end(&client->wait);
-        tell(client, TENURE_E_TIMEOUT, 0);
+        tell_verdict(client, TENURE_E_TIMEOUT, 0);
     } else {
         client->upstream = NULL;
         tn_upstream_forget(upstream);

@@ -49,8 +49,8 @@ static void hear_done(struct tn_driver_errand *base)
 }
 
 /* Returns the request's status; what the store said of an error is in @reterr. */
-static int ask(struct tenure *tenure, const struct tn_op *op, struct tn_store_req *ret_req,
-               struct tn_text *reterr)
+static int ask_store(struct tenure *tenure, const struct tn_op *op, struct tn_store_req *ret_req,
+                     struct tn_text *reterr)
 {
     struct errand errand = { .base = { .req = { .op = *op }, .done = hear_done },
                              .tenure = tenure };
@@ -101,7 +101,7 @@ static int read_holder(struct tenure *tenure, const char *name, uint64_t token,
 {
     struct tn_op op = { .kind = TN_OP_READ, .name = name, .name_len = (uint32_t)strlen(name) };
     struct tn_store_req req;
-    int rc = ask(tenure, &op, &req, reterr);
+    int rc = ask_store(tenure, &op, &req, reterr);
 
     if (rc < 0)
         return rc;
@@ -129,7 +129,7 @@ static int revoke(struct tenure *tenure, const char *name, uint64_t token, struc
         if (rc < 0)
             return rc;
         op.token = record.token;
-        rc = ask(tenure, &op, &req, reterr);
+        rc = ask_store(tenure, &op, &req, reterr);
         if (rc < 0 || req.answer == TN_ANSWER_OK)
             return rc;
     }
@@ -178,7 +178,7 @@ static int keep_note(struct handover *handover, enum tn_op_kind kind)
              : NOTE_TTL > ops->ttl_max ? ops->ttl_max
                                        : NOTE_TTL;
     handover->renew_at = tn_boottime() + op.ttl / 3;
-    return ask(handover->tenure, &op, &req, handover->error);
+    return ask_store(handover->tenure, &op, &req, handover->error);
 }
 
 static int leave_note(struct handover *handover)
@@ -202,7 +202,7 @@ static int leave_note(struct handover *handover)
     if (rc < 0)
         return rc;
     handover->note.kind = TN_OP_ACQUIRE;
-    rc = ask(handover->tenure, &handover->note, &req, handover->error);
+    rc = ask_store(handover->tenure, &handover->note, &req, handover->error);
     if (rc < 0 || req.answer == TN_ANSWER_GRANTED)
         return rc;
     tn_text_add(handover->error, "another operator's wish is in force: '");
@@ -219,7 +219,7 @@ static void end_note(struct handover *handover)
     struct tn_text unused;
 
     tn_text_init(&unused, buf, sizeof buf); /* Else it ends with its TTL. */
-    (void)ask(handover->tenure, &op, &req, &unused);
+    (void)ask_store(handover->tenure, &op, &req, &unused);
 }
 
 /* Until it is time to look again. False: the handle is being closed. */
@@ -277,7 +277,7 @@ static int follow(struct handover *handover, uint64_t *ret_token)
             (void)keep_note(handover, TN_OP_RENEW);
         if (!pause_until(handover->tenure, now + LOOK_EVERY))
             return TENURE_E_CLOSED;
-        if (ask(handover->tenure, &op, &req, handover->error) == 0 && req.record.held &&
+        if (ask_store(handover->tenure, &op, &req, handover->error) == 0 && req.record.held &&
             req.record.token > handover->from.token) {
             int rc = judge(handover, &req.record);
             *ret_token = req.record.token;

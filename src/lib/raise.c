@@ -15,8 +15,8 @@ struct job {
     struct tn_request request;
 };
 
-static void finish(struct tenure *tenure, const struct job *job, int status, uint64_t highest,
-                   const char *error)
+static void finish_raise(struct tenure *tenure, const struct job *job, int status, uint64_t highest,
+                         const char *error)
 {
     struct tenure_election *election = job->election;
     struct tn_text text;
@@ -64,7 +64,7 @@ static void *run(void *arg)
                                      &highest, &text);
     tn_work_end();
     tn_text_cut(&text);
-    finish(tenure, job, status, highest, buf);
+    finish_raise(tenure, job, status, highest, buf);
     free(job);
     return NULL;
 }

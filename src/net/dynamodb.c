@@ -383,7 +383,8 @@ static void complete(struct tn_dynamo_call *call)
     start(next);
 }
 
-static void finish(struct tn_dynamo_call *call, enum tn_dynamo_outcome outcome, const char *why)
+static void finish_call(struct tn_dynamo_call *call, enum tn_dynamo_outcome outcome,
+                        const char *why)
 {
     struct tn_text text;
 
@@ -417,7 +418,7 @@ static void answered(struct tn_web_req *req)
 
     if (req->status != 0) {
         bool unsent = req->status == TENURE_E_UNAVAILABLE || req->status == TENURE_E_NOMEM;
-        finish(call, unsent ? TN_DYNAMO_FAILED : TN_DYNAMO_UNKNOWN, req->error);
+        finish_call(call, unsent ? TN_DYNAMO_FAILED : TN_DYNAMO_UNKNOWN, req->error);
         return;
     }
     call->values = values;
@@ -427,8 +428,8 @@ static void answered(struct tn_web_req *req)
         judge_error(call, values, count);
         complete(call);
     } else if (!is_answer(values, count)) {
-        finish(call, TN_DYNAMO_UNKNOWN,
-               "the answer is not the JSON of DynamoDB; is the endpoint right?");
+        finish_call(call, TN_DYNAMO_UNKNOWN,
+                    "the answer is not the JSON of DynamoDB; is the endpoint right?");
     } else {
         call->outcome = TN_DYNAMO_OK;
         call->error[0] = '\0';
@@ -469,8 +470,8 @@ static void have_keys(struct tn_aws_wait *wait)
     if (wait->status == 0 && tn_aws_get(call->dynamo->aws, &call->keys))
         send_signed(call);
     else
-        finish(call, wait->status == TENURE_E_DENIED ? TN_DYNAMO_DENIED : TN_DYNAMO_FAILED,
-               wait->status != 0 ? wait->error : "the AWS credentials expired at once");
+        finish_call(call, wait->status == TENURE_E_DENIED ? TN_DYNAMO_DENIED : TN_DYNAMO_FAILED,
+                    wait->status != 0 ? wait->error : "the AWS credentials expired at once");
 }
 
 void tn_dynamo_begin(struct tn_dynamo *dynamo, struct tn_dynamo_call *call, const char *action)
@@ -492,7 +493,7 @@ static void start(struct tn_dynamo_call *call)
 {
     call->dynamo->under_way++;
     if (tn_text_truncated(&call->body)) {
-        finish(call, TN_DYNAMO_REFUSED, "the request is too long");
+        finish_call(call, TN_DYNAMO_REFUSED, "the request is too long");
     } else if (tn_aws_get(call->dynamo->aws, &call->keys)) {
         send_signed(call);
     } else {
@@ -530,7 +531,7 @@ void tn_dynamo_close(struct tn_dynamo *dynamo, void (*closed)(void *arg), void *
     while ((call = dynamo->waiting) != NULL) {
         dynamo->waiting = call->next;
         dynamo->under_way++; /* As if it had been sent. */
-        finish(call, TN_DYNAMO_FAILED, "the store is closed");
+        finish_call(call, TN_DYNAMO_FAILED, "the store is closed");
     }
     tn_web_close(dynamo->web, web_closed, dynamo);
 }

@@ -35,7 +35,7 @@ static enum tn_rest_result result_of(const struct tn_web_req *web)
     return web->http >= 200 && web->http < 300 ? TN_REST_OK : TN_REST_REFUSED;
 }
 
-static void hear(struct tn_web_req *web)
+static void hear_web(struct tn_web_req *web)
 {
     struct tn_rest_job *job = web->arg;
     struct tn_rest *rest = job->rest;
@@ -70,7 +70,7 @@ void tn_rest_start(struct tn_rest *rest, struct tn_rest_job *job, const char *me
     job->web.send = send;
     job->web.send_len = send != NULL ? strlen(send) : 0;
     job->web.timeout = timeout;
-    job->web.done = hear;
+    job->web.done = hear_web;
     job->web.arg = job;
     tn_web_start(rest->web, &job->web);
 }

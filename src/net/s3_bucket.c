@@ -169,7 +169,8 @@ static enum tn_s3_result judge(struct tn_s3_call *call)
                                                                                : TN_S3_FAILED;
 }
 
-static void ask(struct tn_s3_call *call, const char *method, size_t body_max, tn_s3_heard *heard);
+static void ask_bucket(struct tn_s3_call *call, const char *method, size_t body_max,
+                       tn_s3_heard *heard);
 
 /* The answer to a PUT says nothing of the request, so without TLS it may be an older one that the
  * network repeats. The object itself tells: each that is written has a number of its own in it. */
@@ -218,7 +219,7 @@ static void hear_answer(struct tn_web_req *web)
     } else if (result == TN_S3_OK && strcmp(web->method, "PUT") == 0 &&
                strncmp(call->url, "http:", 5) == 0) {
         call->proves = true;
-        ask(call, "GET", RECORD_MAX, call->heard);
+        ask_bucket(call, "GET", RECORD_MAX, call->heard);
         return;
     }
     call->heard(call, result);
@@ -259,7 +260,8 @@ static void hear_keys(struct tn_aws_wait *wait)
     call->heard(call, wait->status == TENURE_E_DENIED ? TN_S3_DENIED : TN_S3_FAILED);
 }
 
-static void ask(struct tn_s3_call *call, const char *method, size_t body_max, tn_s3_heard *heard)
+static void ask_bucket(struct tn_s3_call *call, const char *method, size_t body_max,
+                       tn_s3_heard *heard)
 {
     tenure_ns patience = call->bucket->patience;
     bool put = strcmp(method, "PUT") == 0;
@@ -299,7 +301,7 @@ static void write_url(struct tn_s3_call *call, const char *key)
 void tn_s3_get(struct tn_s3_call *call, const char *key, tn_s3_heard *heard)
 {
     write_url(call, key);
-    ask(call, "GET", RECORD_MAX, heard);
+    ask_bucket(call, "GET", RECORD_MAX, heard);
 }
 
 void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, bool frees,
@@ -309,7 +311,7 @@ void tn_s3_put(struct tn_s3_call *call, const char *key, const char *etag, bool 
     call->frees = frees;
     (void)snprintf(call->condition, sizeof call->condition,
                    etag[0] != '\0' ? "If-Match: %s" : "If-None-Match: *", etag);
-    ask(call, "PUT", RECORD_MAX, heard);
+    ask_bucket(call, "PUT", RECORD_MAX, heard);
 }
 
 void tn_s3_get_page(struct tn_s3_call *call, const char *prefix, const char *token,
@@ -332,7 +334,7 @@ void tn_s3_get_page(struct tn_s3_call *call, const char *prefix, const char *tok
         heard(call, TN_S3_FAILED);
         return;
     }
-    ask(call, "GET", PAGE_MAX, heard);
+    ask_bucket(call, "GET", PAGE_MAX, heard);
 }
 
 /* A key as the list has it, in which a plus is a blank. */

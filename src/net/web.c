@@ -151,7 +151,7 @@ static void explain(struct tn_web_work *work, CURLcode code)
     tn_text_cut(&text);
 }
 
-static void finish(struct tn_web_work *work, CURLcode code)
+static void finish_work(struct tn_web_work *work, CURLcode code)
 {
     struct tn_web *web = work->web;
     struct tn_web_req *req = work->req;
@@ -188,7 +188,7 @@ static void tell_ended(struct tn_web *web)
             continue;
         CURLcode code = message->data.result; /* Gone with the next call. */
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&work);
-        finish(work, code);
+        finish_work(work, code);
     }
 }
 
@@ -388,7 +388,7 @@ static void turn(uv_idle_t *handle)
             work->fault = TENURE_E_NOMEM;
     }
     while ((work = find_over(web)) != NULL)
-        finish(work, CURLE_OK);
+        finish_work(work, CURLE_OK);
     while (web->failed != NULL) {
         struct tn_web_req *req = web->failed;
         web->failed = req->next;

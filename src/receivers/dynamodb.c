@@ -98,7 +98,7 @@ static void mark_ended(struct tn_dynamo_call *call)
 }
 
 /* Send the call and wait for it. A condition that does not hold is TENURE_E_STALE. */
-static int ask(struct dynamo_fence *fence, struct tn_text *reterr)
+static int ask_table(struct dynamo_fence *fence, struct tn_text *reterr)
 {
     static const int codes[] = {
         [TN_DYNAMO_OK] = 0,
@@ -175,7 +175,7 @@ static int show(void *self, const char *resource, uint64_t *ret_highest, struct 
 
     begin(fence, "GetItem", resource);
     tn_text_add(&fence->call.body, ",\"ConsistentRead\":true");
-    int rc = ask(fence, reterr);
+    int rc = ask_table(fence, reterr);
     if (rc < 0)
         return rc;
     *ret_highest = 0;
@@ -205,7 +205,7 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
 
     begin(fence, "UpdateItem", resource);
     add_update(fence, "attribute_not_exists(#f) OR #f<=:f", token);
-    int rc = ask(fence, reterr);
+    int rc = ask_table(fence, reterr);
     if (rc == 0)
         *ret_highest = token;
     if (rc != TENURE_E_STALE)
@@ -223,7 +223,7 @@ static int probe(void *self, const char *resource, struct tn_text *reterr)
 
     begin(fence, "UpdateItem", resource);
     add_update(fence, "attribute_exists(#f) AND attribute_not_exists(#f)", 0);
-    int rc = ask(fence, reterr);
+    int rc = ask_table(fence, reterr);
     return rc == TENURE_E_STALE ? 0 : rc;
 }
 
@@ -300,7 +300,7 @@ static int scan(struct dynamo_fence *fence, struct tn_json_value *values, struct
         tn_json_string(body, lines->from, strlen(lines->from));
         tn_text_add(body, "}}");
     }
-    int rc = ask(fence, reterr);
+    int rc = ask_table(fence, reterr);
     const struct tn_json_value *items = rc == 0 ? tn_json_get(values, 0, "Items") : NULL;
     uint32_t at = items != NULL ? (uint32_t)(items - values) + 1 : 0;
     for (uint32_t i = 0; rc == 0 && items != NULL && i < items->count; i++, at = values[at].next)

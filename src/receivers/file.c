@@ -51,7 +51,7 @@ struct guard {
 
 /* --- Small steps ---------------------------------------------------------------------------- */
 
-static int refuse(struct guard *guard, const char *path)
+static int refuse_file(struct guard *guard, const char *path)
 {
     int error = errno;
 
@@ -148,14 +148,14 @@ static int load(struct guard *guard, int fd)
     size_t len = 0;
 
     if (fstat(fd, &st) != 0)
-        return refuse(guard, guard->fence_path);
+        return refuse_file(guard, guard->fence_path);
     if (!S_ISREG(st.st_mode))
         return tn_fence_refuse(TENURE_E_DAMAGED, guard->fence_path, "is not a regular file",
                                guard->reterr);
     while (len < sizeof record) {
         ssize_t got = pread(fd, record + len, sizeof record - len, (off_t)len);
         if (got < 0 && errno != EINTR)
-            return refuse(guard, guard->fence_path);
+            return refuse_file(guard, guard->fence_path);
         if (got == 0)
             break;
         len += got > 0 ? (size_t)got : 0;
@@ -218,7 +218,7 @@ static int enter(struct guard *guard, tenure_ns timeout)
         guard->fd =
             open(guard->fence_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
         if (guard->fd < 0)
-            return refuse(guard, guard->fence_path);
+            return refuse_file(guard, guard->fence_path);
         bool locked = flock(guard->fd, LOCK_EX | LOCK_NB) == 0;
         if (!locked && errno != EWOULDBLOCK && errno != EINTR)
             break;
@@ -233,7 +233,7 @@ static int enter(struct guard *guard, tenure_ns timeout)
         if (!locked)
             tn_clock_pause(backoff(count));
     }
-    return refuse(guard, guard->fence_path);
+    return refuse_file(guard, guard->fence_path);
 }
 
 /* A new file that gets the name @path when it is complete and on the disk; with @ret_fd it stays
@@ -247,7 +247,7 @@ static int put_file(struct guard *guard, const char *path, const void *data, siz
     (void)unlink(guard->draft_path);
     int fd = open(guard->draft_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
-        return refuse(guard, guard->draft_path);
+        return refuse_file(guard, guard->draft_path);
     bool good = ret_fd == NULL || flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (good && lstat(path, &old) == 0) {
         good = fchmod(fd, old.st_mode & 07777) == 0;
@@ -256,10 +256,10 @@ static int put_file(struct guard *guard, const char *path, const void *data, siz
     }
     good = good && write_all(fd, data, len) == 0 && fsync(fd) == 0;
     if (!good || rename(guard->draft_path, path) != 0) {
-        rc = refuse(guard, path);
+        rc = refuse_file(guard, path);
         (void)unlink(guard->draft_path);
     } else if (sync_folder(guard) != 0) {
-        rc = refuse(guard, guard->folder);
+        rc = refuse_file(guard, guard->folder);
         rc = TENURE_E_TIMEOUT;
     }
     if (rc < 0 || ret_fd == NULL)
@@ -297,7 +297,7 @@ static int open_data(struct guard *guard, int flags, int *ret_fd, struct stat *r
     int fd = open(guard->path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
 
     if (fd < 0 && (errno != ENOENT || (flags & O_CREAT) != 0))
-        return refuse(guard, guard->path);
+        return refuse_file(guard, guard->path);
     if (fd >= 0 && (fstat(fd, ret_stat) != 0 || !S_ISREG(ret_stat->st_mode))) {
         (void)close(fd);
         return tn_fence_refuse(TENURE_E_DAMAGED, guard->path, "is not a regular file",
@@ -320,7 +320,7 @@ static int recover(struct guard *guard)
         return rc;
     if (fd >= 0 && (uint64_t)st.st_size > guard->base &&
         (ftruncate(fd, (off_t)guard->base) != 0 || fsync(fd) != 0))
-        rc = refuse(guard, guard->path);
+        rc = refuse_file(guard, guard->path);
     if (fd >= 0)
         (void)close(fd);
     if (rc < 0)
@@ -335,7 +335,7 @@ static int replace(struct guard *guard, const void *data, size_t len)
 
     if (lstat(guard->path, &st) == 0 && !S_ISREG(st.st_mode)) {
         errno = ELOOP;
-        return S_ISLNK(st.st_mode) ? refuse(guard, guard->path)
+        return S_ISLNK(st.st_mode) ? refuse_file(guard, guard->path)
                                    : tn_fence_refuse(TENURE_E_DAMAGED, guard->path,
                                                      "is not a regular file", guard->reterr);
     }
@@ -354,9 +354,9 @@ static int append(struct guard *guard, const void *data, size_t len)
     guard->base = (uint64_t)st.st_size;
     rc = store(guard);
     if (rc == 0 && (write_all(fd, data, len) != 0 || fsync(fd) != 0))
-        rc = refuse(guard, guard->path);
+        rc = refuse_file(guard, guard->path);
     if (rc == 0 && sync_folder(guard) != 0)
-        rc = refuse(guard, guard->folder);
+        rc = refuse_file(guard, guard->folder);
     (void)close(fd);
     if (rc < 0) {
         struct tn_text ignored;
@@ -429,7 +429,7 @@ static int look(const char *path, uint64_t *ret_highest, struct tn_text *reterr)
         return rc;
     int fd = open(guard.fence_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT)
-        return refuse(&guard, guard.fence_path);
+        return refuse_file(&guard, guard.fence_path);
     if (fd >= 0) {
         rc = load(&guard, fd);
         (void)close(fd);
@@ -562,7 +562,7 @@ static int install(void *self, const char *table, const char *resource, struct t
     if (rc == 0)
         rc = enter(&guard, place->timeout);
     if (rc == 0 && sync_folder(&guard) != 0)
-        rc = refuse(&guard, guard.folder);
+        rc = refuse_file(&guard, guard.folder);
     leave(&guard);
     return rc;
 }

@@ -46,7 +46,7 @@ static void close_gate(void *self)
 }
 
 /* What a status means that is neither 200 nor 412. */
-static int refuse(const struct tn_http_answer *answer, struct tn_text *reterr)
+static int refuse_answer(const struct tn_http_answer *answer, struct tn_text *reterr)
 {
     unsigned status = answer->head->status;
     int code = TENURE_E_UNAVAILABLE;
@@ -63,8 +63,8 @@ static int refuse(const struct tn_http_answer *answer, struct tn_text *reterr)
 }
 
 /* @method PATH; @token 0: none. */
-static int ask(struct gate *gate, const char *method, const char *path, uint64_t token,
-               struct tn_http_answer *ret_answer, struct tn_text *reterr)
+static int ask_gate(struct gate *gate, const char *method, const char *path, uint64_t token,
+                    struct tn_http_answer *ret_answer, struct tn_text *reterr)
 {
     char buf[1024];
     char field[64] = "";
@@ -89,14 +89,14 @@ static int ask_fence(struct gate *gate, const char *method, const char *resource
     unsigned count;
 
     (void)snprintf(path, sizeof path, "/.tenure/fence/%s", resource);
-    int rc = ask(gate, method, path, token, &answer, reterr);
+    int rc = ask_gate(gate, method, path, token, &answer, reterr);
     if (rc < 0)
         return rc;
     if (answer.head->status != 200 && answer.head->status != 412)
-        return refuse(&answer, reterr);
+        return refuse_answer(&answer, reterr);
     const struct tn_http_slice *highest = tn_http_field(answer.head, "fence-highest", &count);
     if (count != 1 || highest->len >= sizeof digits)
-        return refuse(&answer, reterr);
+        return refuse_answer(&answer, reterr);
     memcpy(digits, highest->bytes, highest->len);
     digits[highest->len] = '\0';
     if (tn_u64_parse(digits, ret_highest) < 0) {
@@ -149,9 +149,9 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
     char resource[TN_NAME_MAX + 1];
     uint64_t token;
 
-    int rc = ask(self, "GET", "/.tenure/fences", 0, &answer, reterr);
+    int rc = ask_gate(self, "GET", "/.tenure/fences", 0, &answer, reterr);
     if (rc == 0 && answer.head->status != 200)
-        rc = refuse(&answer, reterr);
+        rc = refuse_answer(&answer, reterr);
     if (rc < 0)
         return rc;
     for (size_t at = 0; at < answer.len;) {

@@ -32,7 +32,7 @@ struct server {
 /* --- Errors --------------------------------------------------------------------------------- */
 
 /* The first line of what libpq or the server says, without the severity in front. */
-static int tell(int code, const char *message, struct tn_text *reterr)
+static int tell_error(int code, const char *message, struct tn_text *reterr)
 {
     static const char *const fronts[] = { "ERROR:  ", "FATAL:  " };
     const char *start = message;
@@ -76,11 +76,11 @@ static int tell_result(const PGresult *result, struct tn_text *reterr)
 
     for (size_t i = 0; state != NULL && i < sizeof states / sizeof states[0]; i++) {
         if (strcmp(state, states[i].state) == 0)
-            return tell(states[i].code,
-                        states[i].text != NULL ? states[i].text : PQresultErrorMessage(result),
-                        reterr);
+            return tell_error(
+                states[i].code,
+                states[i].text != NULL ? states[i].text : PQresultErrorMessage(result), reterr);
     }
-    return tell(TENURE_E_UNAVAILABLE, PQresultErrorMessage(result), reterr);
+    return tell_error(TENURE_E_UNAVAILABLE, PQresultErrorMessage(result), reterr);
 }
 
 /* --- Waiting -------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static int refuse_connection(const struct server *server, struct tn_text *reterr
     }
     if (strstr(message, "FATAL:  database \"") != NULL && strstr(message, "does not exist") != NULL)
         code = TENURE_E_INVALID;
-    return tell(code, message, reterr);
+    return tell_error(code, message, reterr);
 }
 
 static int connect_server(struct server *server, const char *url, struct tn_text *reterr)
@@ -135,12 +135,12 @@ static int connect_server(struct server *server, const char *url, struct tn_text
 
     server->connection = PQconnectStart(url);
     if (server->connection == NULL)
-        return tell(TENURE_E_NOMEM, "out of memory", reterr);
+        return tell_error(TENURE_E_NOMEM, "out of memory", reterr);
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (PQstatus(server->connection) != CONNECTION_BAD && state != PGRES_POLLING_OK &&
            state != PGRES_POLLING_FAILED) {
         if (!wait_for(server, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, end))
-            return tell(TENURE_E_UNAVAILABLE, "the server does not answer", reterr);
+            return tell_error(TENURE_E_UNAVAILABLE, "the server does not answer", reterr);
         state = PQconnectPoll(server->connection);
     }
     return state == PGRES_POLLING_OK ? 0 : refuse_connection(server, reterr);
@@ -188,7 +188,8 @@ static PGresult *next_result(struct server *server, tenure_ns end, bool *ret_lat
 
 /* Ask, and keep the last result that has rows. On an error the transaction is undone, unless the
  * answer never came. */
-static int ask(struct server *server, const char *sql, PGresult **ret_rows, struct tn_text *reterr)
+static int ask_server(struct server *server, const char *sql, PGresult **ret_rows,
+                      struct tn_text *reterr)
 {
     tenure_ns end = tn_boottime() + server->timeout;
     PGresult *rows = NULL;
@@ -197,7 +198,7 @@ static int ask(struct server *server, const char *sql, PGresult **ret_rows, stru
     int rc = 0;
 
     if (PQsendQuery(server->connection, sql) == 0)
-        return tell(TENURE_E_UNAVAILABLE, PQerrorMessage(server->connection), reterr);
+        return tell_error(TENURE_E_UNAVAILABLE, PQerrorMessage(server->connection), reterr);
     while ((result = next_result(server, end, &late)) != NULL) {
         ExecStatusType status = PQresultStatus(result);
 
@@ -209,13 +210,13 @@ static int ask(struct server *server, const char *sql, PGresult **ret_rows, stru
         if (status != PGRES_COMMAND_OK && rc == 0)
             rc = tell_result(result, reterr);
         else if (strcmp(PQcmdStatus(result), "ROLLBACK") == 0 && rc == 0)
-            rc = tell(TENURE_E_UNAVAILABLE, "the transaction was rolled back", reterr);
+            rc = tell_error(TENURE_E_UNAVAILABLE, "the transaction was rolled back", reterr);
         PQclear(result);
     }
     if (late || PQstatus(server->connection) != CONNECTION_OK) {
         reterr->len = 0;
         reterr->truncated = false;
-        rc = tell(TENURE_E_TIMEOUT, "no answer; it may have happened", reterr);
+        rc = tell_error(TENURE_E_TIMEOUT, "no answer; it may have happened", reterr);
     }
     if (rc < 0 || ret_rows == NULL) {
         PQclear(rows);
@@ -232,11 +233,11 @@ static int ask_and_mend(struct server *server, const char *sql, PGresult **ret_r
     char scratch[128];
     struct tn_text ignored;
 
-    int rc = ask(server, sql, ret_rows, reterr);
+    int rc = ask_server(server, sql, ret_rows, reterr);
     if (rc < 0 && rc != TENURE_E_TIMEOUT &&
         PQtransactionStatus(server->connection) != PQTRANS_IDLE) {
         tn_text_init(&ignored, scratch, sizeof scratch);
-        (void)ask(server, "ROLLBACK", NULL, &ignored);
+        (void)ask_server(server, "ROLLBACK", NULL, &ignored);
     }
     return rc;
 }
@@ -247,8 +248,8 @@ static int read_token(const PGresult *rows, int row, int column, uint64_t *ret_t
     if (rows != NULL && row < PQntuples(rows) && column < PQnfields(rows) &&
         tn_u64_parse(PQgetvalue(rows, row, column), ret_token) == 0)
         return 0;
-    return tell(TENURE_E_DAMAGED, "the answer is not a token; is tenure_fence another program's?",
-                reterr);
+    return tell_error(TENURE_E_DAMAGED,
+                      "the answer is not a token; is tenure_fence another program's?", reterr);
 }
 
 /* Read what is committed now, whatever default the role or the database has: with a snapshot from
@@ -319,14 +320,14 @@ static int call(struct server *server, const char *function, const char *table,
     char sql[2048];
 
     if (quoted == NULL)
-        return tell(TENURE_E_INVALID, PQerrorMessage(server->connection), reterr);
+        return tell_error(TENURE_E_INVALID, PQerrorMessage(server->connection), reterr);
     int len =
         snprintf(sql, sizeof sql, BEGIN_ALWAYS_NEWEST "SELECT tenure_fence.%s(%s%s%s%s); COMMIT",
                  function, quoted, resource != NULL ? ", '" : "", resource != NULL ? resource : "",
                  resource != NULL ? "'" : "");
     PQfreemem(quoted);
     if (len < 0 || (size_t)len >= sizeof sql)
-        return tell(TENURE_E_INVALID, "the name of the table is too long", reterr);
+        return tell_error(TENURE_E_INVALID, "the name of the table is too long", reterr);
     return ask_and_mend(server, sql, NULL, reterr);
 }
 

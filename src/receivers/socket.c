@@ -99,8 +99,8 @@ static int connect_to(const struct sockaddr *address, socklen_t len, tenure_ns e
     return -1;
 }
 
-static int tell(int code, const char *who, const char *host, const char *why,
-                struct tn_text *reterr)
+static int tell_error(int code, const char *who, const char *host, const char *why,
+                      struct tn_text *reterr)
 {
     tn_text_addf(reterr, "%s: ", who);
     tn_text_escape(reterr, host, strlen(host));
@@ -118,7 +118,7 @@ static int connect_place(const struct tn_place *place, tenure_ns end, const char
 
     int rc = getaddrinfo(place->host, place->port, &hints, &found);
     if (rc != 0)
-        return tell(TENURE_E_UNAVAILABLE, who, place->host, gai_strerror(rc), reterr);
+        return tell_error(TENURE_E_UNAVAILABLE, who, place->host, gai_strerror(rc), reterr);
     /* The first of the host's addresses that answers. */
     for (const struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
         fd = connect_to(at->ai_addr, at->ai_addrlen, end);
@@ -128,8 +128,9 @@ static int connect_place(const struct tn_place *place, tenure_ns end, const char
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     errno = error;
     if (fd < 0)
-        return tell(errno == EACCES || errno == EPERM ? TENURE_E_DENIED : TENURE_E_UNAVAILABLE, who,
-                    place->host, strerror(errno), reterr);
+        return tell_error(errno == EACCES || errno == EPERM ? TENURE_E_DENIED
+                                                            : TENURE_E_UNAVAILABLE,
+                          who, place->host, strerror(errno), reterr);
     *ret_fd = fd;
     return 0;
 }
@@ -230,12 +231,13 @@ int tn_wire_connect(struct tn_wire *wire, const struct tn_place *place, tenure_n
     wire->heard = false;
     wire->tls = tn_tls_new(wire->context, wire->name[0] != '\0' ? wire->name : place->host);
     if (wire->tls == NULL)
-        rc = tell(TENURE_E_NOMEM, who, place->host, "out of memory", reterr);
+        rc = tell_error(TENURE_E_NOMEM, who, place->host, "out of memory", reterr);
     else if (!shake_hands(wire, end))
-        rc = tell(TENURE_E_UNAVAILABLE, who, place->host,
-                  tn_tls_error(wire->tls)[0] != '\0' ? tn_tls_error(wire->tls)
-                                                     : "no TLS: the server hung up, or is silent",
-                  reterr);
+        rc = tell_error(TENURE_E_UNAVAILABLE, who, place->host,
+                        tn_tls_error(wire->tls)[0] != '\0'
+                            ? tn_tls_error(wire->tls)
+                            : "no TLS: the server hung up, or is silent",
+                        reterr);
     if (rc < 0)
         tn_wire_disconnect(wire);
     return rc;

@@ -32,7 +32,7 @@ struct file {
 };
 
 /* What SQLite has to say, after what it means. */
-static int tell(const struct file *file, int code, struct tn_text *reterr)
+static int tell_error(const struct file *file, int code, struct tn_text *reterr)
 {
     const char *why = tenure_strerror(code);
 
@@ -137,7 +137,7 @@ static int open_file(const char *path, const struct tn_fence_options *options, v
     else if (rc == SQLITE_OK && (rc = configure(file->db, options)) == SQLITE_OK)
         return 0;
     else
-        rc = tell(file, tn_fence_sqlite_code(rc), reterr);
+        rc = tell_error(file, tn_fence_sqlite_code(rc), reterr);
     close_file(file);
     return rc;
 }
@@ -147,21 +147,21 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
 {
     struct file *file = self;
 
-    return tell(file, tn_fence_sqlite_raise(file->db, resource, token, ret_highest), reterr);
+    return tell_error(file, tn_fence_sqlite_raise(file->db, resource, token, ret_highest), reterr);
 }
 
 static int show(void *self, const char *resource, uint64_t *ret_highest, struct tn_text *reterr)
 {
     struct file *file = self;
 
-    return tell(file, tenure_fence_sqlite_highest(file->db, resource, ret_highest), reterr);
+    return tell_error(file, tenure_fence_sqlite_highest(file->db, resource, ret_highest), reterr);
 }
 
 static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reterr)
 {
     struct file *file = self;
 
-    return tell(file, tn_fence_sqlite_list(file->db, each, arg), reterr);
+    return tell_error(file, tn_fence_sqlite_list(file->db, each, arg), reterr);
 }
 
 /* SQLite makes a journal beside the file. */
@@ -178,11 +178,11 @@ static int install(void *self, const char *table, const char *resource, struct t
     struct file *file = self;
 
     if (table == NULL)
-        return tell(file, tn_fence_sqlite_prepare(file->db), reterr);
+        return tell_error(file, tn_fence_sqlite_prepare(file->db), reterr);
     int rc = tenure_fence_sqlite_install(file->db, table, resource);
     if (rc == TENURE_E_INVALID)
         return tn_fence_refuse(rc, table, "no such table, or one that cannot be protected", reterr);
-    return tell(file, rc, reterr);
+    return tell_error(file, rc, reterr);
 }
 
 static int remove_trigger(void *self, const char *table, struct tn_text *reterr)
@@ -193,7 +193,7 @@ static int remove_trigger(void *self, const char *table, struct tn_text *reterr)
         tn_text_add(reterr, "--table is missing: which table is to be freed");
         return TENURE_E_INVALID;
     }
-    return tell(file, tenure_fence_sqlite_remove(file->db, table), reterr);
+    return tell_error(file, tenure_fence_sqlite_remove(file->db, table), reterr);
 }
 
 const struct tn_fence_ops tn_fence_sqlite_ops = {

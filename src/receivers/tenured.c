@@ -26,8 +26,8 @@ static void close_daemon(void *self)
 }
 
 /* FENCE ACTION RESOURCE [TOKEN] */
-static int ask(struct tn_redis *daemon, const char *action, const char *resource, const char *token,
-               struct tn_redis_answer *ret_answer, struct tn_text *reterr)
+static int ask_daemon(struct tn_redis *daemon, const char *action, const char *resource,
+                      const char *token, struct tn_redis_answer *ret_answer, struct tn_text *reterr)
 {
     struct tn_resp_word words[] = { tn_resp_word_of("FENCE"), tn_resp_word_of(action),
                                     tn_resp_word_of(resource), tn_resp_word_of(token) };
@@ -49,7 +49,7 @@ static int show(void *self, const char *resource, uint64_t *ret_highest, struct 
     struct tn_redis_answer answer;
     char digits[TN_TOKEN_TEXT];
 
-    int rc = ask(self, "SHOW", resource, "", &answer, reterr);
+    int rc = ask_daemon(self, "SHOW", resource, "", &answer, reterr);
     if (rc < 0)
         return rc;
     if (answer.value.type == TN_RESP_INTEGER && answer.value.integer >= 0) {
@@ -72,7 +72,7 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
     char digits[TN_TOKEN_TEXT];
 
     (void)snprintf(digits, sizeof digits, "%llu", (unsigned long long)token);
-    int rc = ask(self, "RAISE", resource, digits, &answer, reterr);
+    int rc = ask_daemon(self, "RAISE", resource, digits, &answer, reterr);
     if (rc == 0)
         *ret_highest = token;
     if (rc != TENURE_E_STALE)
@@ -88,7 +88,7 @@ static int probe(void *self, const char *resource, struct tn_text *reterr)
     struct tn_redis_answer answer;
     size_t before = reterr->len;
 
-    int rc = ask(self, "RAISE", resource, "0", &answer, reterr);
+    int rc = ask_daemon(self, "RAISE", resource, "0", &answer, reterr);
     if (rc == TENURE_E_DENIED)
         return rc;
     reterr->len = before;

@@ -208,7 +208,7 @@ static void note_warning(struct tn_driver *driver)
     tn_text_add(&warning, facts.warning);
 }
 
-static void hear(struct tn_driver *driver, struct tn_driver_req *req)
+static void hear_answer(struct tn_driver *driver, struct tn_driver_req *req)
 {
     const struct tn_store_req *from = &req->req;
     struct tn_response response = { .failed = from->status != 0,
@@ -254,7 +254,7 @@ static void done(struct tn_store_req *store_req)
     if (store_req->status != TENURE_E_CLOSED) {
         note_health(driver, store_req);
         note_warning(driver);
-        hear(driver, req);
+        hear_answer(driver, req);
         if (req->seat != NULL)
             tn_driver_remove_if_idle(driver, req->seat);
         if (req->request.seat == NULL)
@@ -372,7 +372,7 @@ static void store_closed(void *arg)
 }
 
 /* The session is closed, or it has taken too long. */
-static void finish(struct tn_driver *driver)
+static void finish_driver(struct tn_driver *driver)
 {
     struct tn_driver_req *unsent;
 
@@ -421,7 +421,7 @@ static void work(struct tn_driver *driver)
         tn_store_submit(driver->store, &list->req);
     }
     run_errands(driver);
-    finish(driver);
+    finish_driver(driver);
 }
 
 static void hear_nudge(uv_async_t *async)
@@ -449,7 +449,7 @@ static void hear_timer(uv_poll_t *poll, int status, int events)
 
 /* --- Life and death --------------------------------------------------------------------------- */
 
-static void tell(void *arg, struct tn_seat *seat, const struct tn_claim_action *action)
+static void tell_host(void *arg, struct tn_seat *seat, const struct tn_claim_action *action)
 {
     struct tn_driver *driver = arg;
 
@@ -466,7 +466,7 @@ static void tell_session(void *arg, const struct tn_session_action *action)
     driver->host->tell_session(driver->arg, action);
 }
 
-static const struct tn_candidate_host candidate_host = { send_request, tell, tell_session };
+static const struct tn_candidate_host candidate_host = { send_request, tell_host, tell_session };
 
 static int open_handles(struct tn_driver *driver)
 {

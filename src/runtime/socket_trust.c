@@ -30,7 +30,7 @@ struct trust_walk {
     struct tn_text *reterr;
 };
 
-static int refuse(struct trust_walk *walk, const char *place, const char *why)
+static int refuse_socket(struct trust_walk *walk, const char *place, const char *why)
 {
     tn_text_escape(walk->reterr, place, strlen(place));
     tn_text_addf(walk->reterr, " %s", why);
@@ -43,7 +43,7 @@ static int refuse_owner(struct trust_walk *walk, const char *place, uid_t owner)
 
     (void)snprintf(why, sizeof why, "belongs to another user (uid %u), who can forge the server",
                    (unsigned)owner);
-    return refuse(walk, place, why);
+    return refuse_socket(walk, place, why);
 }
 
 static bool is_ours(uid_t uid)
@@ -89,7 +89,8 @@ static int check_owner(struct trust_walk *walk, const char *place)
 static int enter(struct trust_walk *walk, const char *place)
 {
     if ((walk->entry.st_mode & S_IWOTH) != 0 && (walk->entry.st_mode & S_ISVTX) == 0)
-        return refuse(walk, place, "can be written by every user, who could forge the server");
+        return refuse_socket(walk, place,
+                             "can be written by every user, who could forge the server");
     walk->folder = walk->entry;
     if (place != walk->done)
         (void)snprintf(walk->done, sizeof walk->done, "%s", place);
@@ -103,16 +104,16 @@ static int follow(struct trust_walk *walk, const char *place)
     ssize_t len = readlink(place, target, sizeof target - 1);
 
     if (len <= 0 || ++walk->links > LINKS_MAX)
-        return refuse(walk, place, "is a link that cannot be followed");
+        return refuse_socket(walk, place, "is a link that cannot be followed");
     target[len] = '\0';
     int size = snprintf(joined, sizeof joined, "%s/%s", target, walk->rest);
     if (size < 0 || (size_t)size >= sizeof walk->rest)
-        return refuse(walk, place, "is a link that is too long");
+        return refuse_socket(walk, place, "is a link that is too long");
     memcpy(walk->rest, joined, (size_t)size + 1);
     if (target[0] != '/')
         return 0;
     (void)snprintf(walk->done, sizeof walk->done, "/");
-    return lstat("/", &walk->folder) == 0 ? 0 : refuse(walk, "/", strerror(errno));
+    return lstat("/", &walk->folder) == 0 ? 0 : refuse_socket(walk, "/", strerror(errno));
 }
 
 /* Take the next name off the rest; false: there is none. */
@@ -134,7 +135,8 @@ static int walk_path(struct trust_walk *walk)
 {
     char place[PATH_MAX + NAME_MAX];
 
-    int rc = lstat(walk->done, &walk->entry) == 0 ? 0 : refuse(walk, walk->done, strerror(errno));
+    int rc =
+        lstat(walk->done, &walk->entry) == 0 ? 0 : refuse_socket(walk, walk->done, strerror(errno));
     walk->folder = walk->entry;
     if (rc == 0)
         rc = check_owner(walk, walk->done);
@@ -142,9 +144,9 @@ static int walk_path(struct trust_walk *walk)
         rc = enter(walk, walk->done);
     while (rc == 0 && next_place(walk, place)) {
         if (strlen(place) >= sizeof walk->done)
-            return refuse(walk, walk->done, "leads to a path that is too long");
+            return refuse_socket(walk, walk->done, "leads to a path that is too long");
         if (lstat(place, &walk->entry) != 0)
-            return refuse(walk, place, strerror(errno));
+            return refuse_socket(walk, place, strerror(errno));
         rc = check_owner(walk, place);
         if (rc == 0 && S_ISLNK(walk->entry.st_mode))
             rc = follow(walk, place);
@@ -152,7 +154,7 @@ static int walk_path(struct trust_walk *walk)
             rc = enter(walk, place);
     }
     if (rc == 0 && !S_ISSOCK(walk->entry.st_mode))
-        rc = refuse(walk, place, "is no socket any more");
+        rc = refuse_socket(walk, place, "is no socket any more");
     return rc;
 }
 

@@ -46,7 +46,7 @@ static int (*system_open)(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file 
 
 static _Thread_local char refusal[PATH_MAX + 256];
 
-static int refuse(const char *path, const char *why)
+static int refuse_path(const char *path, const char *why)
 {
     struct tn_text text;
 
@@ -76,7 +76,7 @@ static int look_at(const char *path, struct stat *ret_st)
         return SQLITE_OK;
     if (rc == TENURE_E_NOMEM || rc == TENURE_E_UNAVAILABLE)
         return rc == TENURE_E_NOMEM ? SQLITE_NOMEM : SQLITE_IOERR;
-    return refuse(path, why);
+    return refuse_path(path, why);
 }
 
 static int look_beside(const char *path, const struct stat *main, struct stat *ret_st)
@@ -85,7 +85,7 @@ static int look_beside(const char *path, const struct stat *main, struct stat *r
     if (rc != SQLITE_OK || ret_st->st_ino == 0)
         return rc;
     const char *why = tn_beside_reason(path, main, ret_st);
-    return why == NULL ? SQLITE_OK : refuse(path, why);
+    return why == NULL ? SQLITE_OK : refuse_path(path, why);
 }
 
 /* The database that @name is the journal or the WAL of: it must still have its one name, or the
@@ -102,7 +102,7 @@ static int look_at_database(sqlite3_filename name, struct stat *ret_st)
     rc = file->pMethods->xFileControl(file, SQLITE_FCNTL_HAS_MOVED, &moved);
     if (rc == SQLITE_OK && moved == 0 && ret_st->st_ino != 0)
         return SQLITE_OK;
-    return refuse(path, "the file was removed or replaced while it was in use");
+    return refuse_path(path, "the file was removed or replaced while it was in use");
 }
 
 /* --- Flushing ------------------------------------------------------------------------------- */
@@ -154,7 +154,8 @@ static int open_new(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
         /* SQLite opens for reading what it cannot make. */
         (void)file->pMethods->xClose(file);
         file->pMethods = NULL;
-        return refuse(name, "appeared while it was about to be made; find out who put it there");
+        return refuse_path(name,
+                           "appeared while it was about to be made; find out who put it there");
     }
     if (rc == SQLITE_OK && ret_flags != NULL)
         *ret_flags = made;

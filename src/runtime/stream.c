@@ -379,7 +379,7 @@ static void give_chunk(uv_handle_t *handle, size_t wanted, uv_buf_t *ret_buf)
     *ret_buf = uv_buf_init((char *)link->chunk, sizeof link->chunk);
 }
 
-static void hear(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
+static void hear_bytes(uv_stream_t *handle, ssize_t got, const uv_buf_t *buf)
 {
     struct tn_stream_link *link = handle->data;
     struct tn_stream *stream = link->stream;
@@ -434,7 +434,7 @@ static void connected(uv_connect_t *req, int status)
         return;
     if (!stream->at.local)
         (void)uv_tcp_nodelay(&link->uv.tcp, 1);
-    int rc = uv_read_start(&link->uv.stream, give_chunk, hear);
+    int rc = uv_read_start(&link->uv.stream, give_chunk, hear_bytes);
     if (rc < 0)
         fail_uv(stream, rc);
     else if (link->tls != NULL)

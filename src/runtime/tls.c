@@ -31,8 +31,8 @@ static bool is_given(const char *file)
     return file != NULL && file[0] != '\0';
 }
 
-static int refuse(const struct tn_tls_options *options, struct tn_text *reterr, const char *what,
-                  const char *file)
+static int refuse_options(const struct tn_tls_options *options, struct tn_text *reterr,
+                          const char *what, const char *file)
 {
     /* The first is the cause: of a file that cannot be opened, the system's own error. */
     unsigned long code = ERR_peek_error();
@@ -66,17 +66,17 @@ static int read_files(SSL_CTX *ctx, const struct tn_tls_options *options, struct
     ERR_clear_error();
     if (is_given(options->ca)) {
         if (SSL_CTX_load_verify_locations(ctx, options->ca, NULL) != 1)
-            return refuse(options, reterr, "the CA file", options->ca);
+            return refuse_options(options, reterr, "the CA file", options->ca);
     } else if (SSL_CTX_set_default_verify_paths(ctx) != 1) {
-        return refuse(options, reterr, "the system's CA files", "");
+        return refuse_options(options, reterr, "the system's CA files", "");
     }
     if (!is_given(options->cert))
         return 0;
     if (SSL_CTX_use_certificate_chain_file(ctx, options->cert) != 1)
-        return refuse(options, reterr, "the certificate file", options->cert);
+        return refuse_options(options, reterr, "the certificate file", options->cert);
     if (SSL_CTX_use_PrivateKey_file(ctx, options->key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(ctx) != 1)
-        return refuse(options, reterr, "the key file", options->key);
+        return refuse_options(options, reterr, "the key file", options->key);
     return 0;
 }
 
@@ -131,7 +131,7 @@ static int set_up_server(SSL_CTX *ctx, const struct tn_tls_options *options, str
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(options->ca);
 
     if (names == NULL)
-        return refuse(options, reterr, "the CA file", options->ca);
+        return refuse_options(options, reterr, "the CA file", options->ca);
     SSL_CTX_set_client_CA_list(ctx, names);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

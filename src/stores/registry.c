@@ -141,7 +141,7 @@ static void list_known(struct tn_text *text)
 }
 
 /* "etdc:..." is near to etcd; "/var/lib/x.db" is a path without its scheme. */
-static int refuse(const char *url, size_t len, struct tn_text *reterr)
+static int refuse_url(const char *url, size_t len, struct tn_text *reterr)
 {
     const char *words[BUILT + ABSENT] = { NULL };
     char typed[32];
@@ -196,7 +196,7 @@ int tn_store_find(const char *url, const struct tn_store_ops **ret_ops, const ch
             return TENURE_E_UNSUPPORTED;
         }
     }
-    return refuse(url, len, reterr);
+    return refuse_url(url, len, reterr);
 }
 
 void tn_store_catalogue(struct tn_text *ret_built, struct tn_text *ret_left_out)

@@ -74,6 +74,23 @@ t_case "long files"
 t_case "a long file is found before another one"
 { echo '/* x */' && repeat 1000 'int x;'; } | finds include/tenure/a.h "file of 1001 lines"
 
+t_case "a static name that says nothing of its module"
+# many COUNT: a clean tree with that many files that have a static function of one name.
+many() {
+    fresh
+    for i in $(seq "$1"); do
+        printf '/* f.c - one function. */\nstatic int ask(int x)\n{\n    return x;\n}\n' \
+            >"$tree/src/core/f$i.c"
+    done
+    t_run "$tidy" "$tree"
+}
+many 12
+t_check "twelve pass: $(cat "$t_out")" [ "$t_status" -eq 0 ]
+many 13
+t_check "status" [ "$t_status" -eq 1 ]
+t_check "named" grep -q '^src/core/f[0-9]*.c:2: static function ask in more than 12 files' "$t_out"
+t_check "once" [ "$(grep -c ask "$t_out")" -eq 1 ]
+
 t_case "banned calls"
 banned='strcpy strcat sprintf vsprintf atoi strtok time gettimeofday rand srand sleep usleep'
 { echo '/* x */' && for name in $banned; do echo "int x = $name(0);"; done; } |

@@ -360,7 +360,7 @@ static void keep(struct tn_pg_link *link, PGresult *result)
     link->result = result;
 }
 
-static void finish(struct tn_pg_link *link)
+static void finish_link(struct tn_pg_link *link)
 {
     PGresult *result = link->result;
 
@@ -389,7 +389,7 @@ static void receive(struct tn_pg_link *link)
     while (link->busy && PQisBusy(link->conn) == 0) {
         PGresult *result = PQgetResult(link->conn);
         if (result == NULL) {
-            finish(link);
+            finish_link(link);
             break;
         }
         keep(link, result);

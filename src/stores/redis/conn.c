@@ -118,7 +118,7 @@ bool tn_rd_is(struct tn_resp_word word, const char *text)
 
 static void greeted(struct tn_resp_call *call);
 
-static void refuse(struct tn_rd_store *store, int code, const char *why)
+static void refuse_server(struct tn_rd_store *store, int code, const char *why)
 {
     tn_resp_link_refuse(&store->conn.link, code, why);
 }
@@ -134,7 +134,7 @@ static void greet(struct tn_rd_store *store, const struct tn_resp_word *words, u
     };
     memcpy(conn->call.number, number, TN_RD_NUMBER);
     if (tn_resp_link_greet(&conn->link, &conn->call.base, words, count) < 0)
-        refuse(store, TENURE_E_NOMEM, "out of memory");
+        refuse_server(store, TENURE_E_NOMEM, "out of memory");
 }
 
 static void greet_next(struct tn_rd_store *store, enum tn_rd_greeting greeting)
@@ -188,8 +188,8 @@ static void hear_master(struct tn_rd_store *store, const struct tn_resp_call *ca
     struct tn_resp_word port = tn_rd_next(&reply);
 
     if (!go_to(store, host, port, "on to the master"))
-        refuse(store, TENURE_E_UNAVAILABLE,
-               "this Sentinel knows no such master; check sentinel= in the URL");
+        refuse_server(store, TENURE_E_UNAVAILABLE,
+                      "this Sentinel knows no such master; check sentinel= in the URL");
 }
 
 /* "MOVED SLOT HOST:PORT": all our keys are in one slot of a cluster, and another node has it. An
@@ -245,12 +245,12 @@ static bool is_fit(struct tn_rd_store *store, const struct tn_resp_value *info)
                    (int)(version.len < 20 ? version.len : 20), version.bytes);
     store->conn.forgets = tn_rd_is(info_of(info, "\naof_enabled:"), "0");
     if (tn_rd_number(version) < 6) {
-        refuse(store, TENURE_E_UNSUPPORTED, "the server is older than Redis 6");
+        refuse_server(store, TENURE_E_UNSUPPORTED, "the server is older than Redis 6");
         return false;
     }
     if (tn_rd_is(info_of(info, "\nrole:"), "slave")) {
-        refuse(store, TENURE_E_UNAVAILABLE,
-               "this is a read-only replica; connect to the master, or through Sentinel");
+        refuse_server(store, TENURE_E_UNAVAILABLE,
+                      "this is a read-only replica; connect to the master, or through Sentinel");
         return false;
     }
     if (policy.len > 8 && memcmp(policy.bytes, "allkeys-", 8) == 0 &&
@@ -258,7 +258,7 @@ static bool is_fit(struct tn_rd_store *store, const struct tn_resp_value *info)
         (void)snprintf(why, sizeof why,
                        "maxmemory-policy is %.*s, which may throw leases away; set noeviction",
                        (int)(policy.len < 40 ? policy.len : 40), policy.bytes);
-        refuse(store, TENURE_E_UNSUPPORTED, why);
+        refuse_server(store, TENURE_E_UNSUPPORTED, why);
         return false;
     }
     return true;
@@ -271,18 +271,18 @@ static void hear_probe(struct tn_rd_store *store, const struct tn_resp_call *cal
     struct tn_resp_word word = tn_rd_next(&reply);
 
     if (!bound) {
-        refuse(store, TENURE_E_UNAVAILABLE, "an answer belongs to another request");
+        refuse_server(store, TENURE_E_UNAVAILABLE, "an answer belongs to another request");
     } else if (tn_rd_is(word, "ok")) {
         store->conn.moves = 0;
         tn_stream_proven(&store->conn.link.stream);
         tn_resp_link_ready(&store->conn.link);
         tn_rd_catch_up(store);
     } else if (tn_rd_is(word, "mute")) {
-        refuse(store, TENURE_E_DENIED,
-               "this user may not publish; its ACL needs &{tenure}* and +publish");
+        refuse_server(store, TENURE_E_DENIED,
+                      "this user may not publish; its ACL needs &{tenure}* and +publish");
     } else {
-        refuse(store, TENURE_E_UNSUPPORTED,
-               "its leases are of another version; use the release that made them");
+        refuse_server(store, TENURE_E_UNSUPPORTED,
+                      "its leases are of another version; use the release that made them");
     }
 }
 
@@ -299,7 +299,7 @@ static void greeted(struct tn_resp_call *call)
         return;
     if (call->value.type == TN_RESP_ERROR && greeting != TN_RD_INFO) {
         tn_text_init(&text, why, sizeof why);
-        refuse(store, tn_rd_blame(&call->value, &text), why);
+        refuse_server(store, tn_rd_blame(&call->value, &text), why);
         return;
     }
     switch (greeting) {

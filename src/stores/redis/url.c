@@ -5,7 +5,7 @@
 
 #include "stores/redis/private.h"
 
-static int refuse(const char *scheme, const char *why, struct tn_text *reterr)
+static int refuse_url(const char *scheme, const char *why, struct tn_text *reterr)
 {
     tn_text_addf(reterr, "%s: %s", scheme, why);
     return TENURE_E_INVALID;
@@ -18,26 +18,26 @@ static int check_count(const struct tn_rd_url *url, struct tn_text *reterr)
 
     if (strncmp(url->scheme, "redlock", 7) == 0) {
         if (url->sentinel[0] != '\0')
-            return refuse(url->scheme, "its nodes are independent; sentinel= is for redis://",
-                          reterr);
+            return refuse_url(url->scheme, "its nodes are independent; sentinel= is for redis://",
+                              reterr);
         if (count < 3 || count % 2 == 0)
-            return refuse(url->scheme,
-                          "a majority needs an odd number of independent servers, 3 or more; "
-                          "write redlock://HOST,HOST,HOST",
-                          reterr);
+            return refuse_url(url->scheme,
+                              "a majority needs an odd number of independent servers, 3 or more; "
+                              "write redlock://HOST,HOST,HOST",
+                              reterr);
         for (unsigned i = 0; i < count; i++)
             for (unsigned j = 0; j < i; j++)
                 if (strcmp(url->net.endpoints[i].where, url->net.endpoints[j].where) == 0)
-                    return refuse(url->scheme, "one server is named twice", reterr);
+                    return refuse_url(url->scheme, "one server is named twice", reterr);
         return 0;
     }
     if (count == TN_ENDPOINTS_MAX)
-        return refuse(url->scheme, "at most 15 servers", reterr);
+        return refuse_url(url->scheme, "at most 15 servers", reterr);
     if (count > 1 && url->sentinel[0] == '\0')
-        return refuse(url->scheme,
-                      "several servers are not one; with Sentinel add ?sentinel=MASTER, for "
-                      "independent ones write redlock://HOST,HOST,HOST",
-                      reterr);
+        return refuse_url(url->scheme,
+                          "several servers are not one; with Sentinel add ?sentinel=MASTER, for "
+                          "independent ones write redlock://HOST,HOST,HOST",
+                          reterr);
     return 0;
 }
 
@@ -48,13 +48,13 @@ static int take_master(struct tn_rd_url *url, struct tn_text *reterr)
     const char *rest = url->net.path[len] == '/' ? url->net.path + len + 1 : "";
 
     if (url->sentinel[0] != '\0')
-        return refuse(url->scheme, "the master's name goes behind the slash; leave sentinel= out",
-                      reterr);
+        return refuse_url(url->scheme,
+                          "the master's name goes behind the slash; leave sentinel= out", reterr);
     if (len == 0 || len >= sizeof url->sentinel)
-        return refuse(url->scheme,
-                      "behind the slash goes the master's name, at most 63 bytes; write "
-                      "redis+sentinel://HOST,HOST,HOST/MASTER[/DATABASE]",
-                      reterr);
+        return refuse_url(url->scheme,
+                          "behind the slash goes the master's name, at most 63 bytes; write "
+                          "redis+sentinel://HOST,HOST,HOST/MASTER[/DATABASE]",
+                          reterr);
     memcpy(url->sentinel, url->net.path, len);
     memmove(url->net.path, rest, strlen(rest) + 1);
     return 0;
@@ -74,7 +74,7 @@ static int name_keys(struct tn_rd_url *url, const char *prefix, struct tn_text *
 
     if (len == 0 || len > 64 ||
         strspn(prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._-") != len)
-        return refuse(url->scheme, "prefix is 1 to 64 letters, digits, or : . _ -", reterr);
+        return refuse_url(url->scheme, "prefix is 1 to 64 letters, digits, or : . _ -", reterr);
     (void)snprintf(url->base, sizeof url->base, "{%s}", prefix);
     (void)snprintf(url->channel, sizeof url->channel, "{%s}:%s:", prefix, url->database);
     return 0;
@@ -85,7 +85,8 @@ static int parse_unix(const char *rest, struct tn_rd_url *url, struct tn_text *r
     if (strncmp(rest, "//", 2) == 0)
         rest += 2;
     if (rest[0] != '/' || !tn_endpoint_local(&url->net.endpoints[0], rest))
-        return refuse(url->scheme, "write redis+unix:/PATH/TO/SOCKET, at most 107 bytes", reterr);
+        return refuse_url(url->scheme, "write redis+unix:/PATH/TO/SOCKET, at most 107 bytes",
+                          reterr);
     url->net.count = 1;
     return 0;
 }
@@ -125,7 +126,7 @@ int tn_rd_url_parse(const char *scheme, const char *rest, struct tn_rd_url *ret_
     if (rc < 0)
         return rc;
     if (!is_database(url.net.path))
-        return refuse(scheme, "behind the slash goes the number of a database", reterr);
+        return refuse_url(scheme, "behind the slash goes the number of a database", reterr);
     if (url.net.path[0] != '\0')
         (void)snprintf(url.database, sizeof url.database, "%ld", strtol(url.net.path, NULL, 10));
     rc = check_count(&url, reterr);

@@ -32,7 +32,7 @@
 enum { HEADER = 100, USER_VERSION_AT = 60, APPLICATION_AT = 68 };
 
 /* "PATH: ..." */
-static int refuse(int code, const char *path, const char *why, struct tn_text *reterr)
+static int refuse_file(int code, const char *path, const char *why, struct tn_text *reterr)
 {
     tn_text_escape(reterr, path, strlen(path));
     tn_text_addf(reterr, ": %s", why);
@@ -47,7 +47,7 @@ static int refuse_errno(const char *path, int error, struct tn_text *reterr)
         code = TENURE_E_DENIED;
     else if (error == ENOMEM)
         code = TENURE_E_NOMEM;
-    return refuse(code, path, strerror(error), reterr);
+    return refuse_file(code, path, strerror(error), reterr);
 }
 
 /* --- Filesystems ---------------------------------------------------------------------------- */
@@ -76,17 +76,18 @@ static int check_filesystem(int fd, const char *path, struct tn_text *reterr)
     if (fstatfs(fd, &fs) != 0)
         return refuse_errno(path, errno, reterr);
     if (fs.f_type == FAT || fs.f_type == NTFS)
-        return refuse(TENURE_E_UNSUPPORTED, path,
-                      "lies on FAT or NTFS, where a file has a second, short name and so a second "
-                      "journal; use another filesystem",
-                      reterr);
+        return refuse_file(
+            TENURE_E_UNSUPPORTED, path,
+            "lies on FAT or NTFS, where a file has a second, short name and so a second "
+            "journal; use another filesystem",
+            reterr);
     for (size_t i = 0; i < sizeof network_filesystems / sizeof network_filesystems[0]; i++) {
         if ((uint32_t)fs.f_type == network_filesystems[i].magic) {
             char why[128];
             (void)snprintf(why, sizeof why,
                            "lies on a network filesystem (%s); this store is for one host's disk",
                            network_filesystems[i].name);
-            return refuse(TENURE_E_UNSUPPORTED, path, why, reterr);
+            return refuse_file(TENURE_E_UNSUPPORTED, path, why, reterr);
         }
     }
     return 0;
@@ -126,7 +127,7 @@ static int look(const char *path, struct stat *ret_st, struct tn_text *reterr)
         drop_drafts(path, ret_st);
         rc = tn_sole_file(path, ret_st, &why);
     }
-    return rc == 0 || rc == TENURE_E_NOT_HELD ? rc : refuse(rc, path, why, reterr);
+    return rc == 0 || rc == TENURE_E_NOT_HELD ? rc : refuse_file(rc, path, why, reterr);
 }
 
 /* TENURE_E_NOT_HELD without a word when there is no file. */
@@ -138,12 +139,13 @@ static int check_node(const char *path, struct tn_text *reterr)
     if (rc < 0)
         return rc;
     if (st.st_uid != geteuid())
-        return refuse(TENURE_E_DENIED, path, "belongs to another user", reterr);
+        return refuse_file(TENURE_E_DENIED, path, "belongs to another user", reterr);
     if (!tn_uid_is_certain(st.st_uid))
-        return refuse(TENURE_E_DENIED, path,
-                      "belongs to nobody, as do all files of users that this user namespace does "
-                      "not map; run as a user that it maps",
-                      reterr);
+        return refuse_file(
+            TENURE_E_DENIED, path,
+            "belongs to nobody, as do all files of users that this user namespace does "
+            "not map; run as a user that it maps",
+            reterr);
     if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
         return refuse_errno(path, errno, reterr);
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -165,16 +167,17 @@ static int check_header(const unsigned char *header, const char *path, struct tn
     uint32_t schema = load_be32(header + USER_VERSION_AT);
 
     if (memcmp(header, "SQLite format 3", 16) != 0)
-        return refuse(TENURE_E_DAMAGED, path, "is not a database", reterr);
+        return refuse_file(TENURE_E_DAMAGED, path, "is not a database", reterr);
     if (load_be32(header + APPLICATION_AT) != TN_SQLITE_APPLICATION)
-        return refuse(TENURE_E_DAMAGED, path, "is another program's database", reterr);
+        return refuse_file(TENURE_E_DAMAGED, path, "is another program's database", reterr);
     if (schema == 0)
-        return refuse(TENURE_E_DAMAGED, path, "the database is damaged: it has no version", reterr);
+        return refuse_file(TENURE_E_DAMAGED, path, "the database is damaged: it has no version",
+                           reterr);
     if (schema > TN_SQLITE_SCHEMA) {
         (void)snprintf(why, sizeof why,
                        "was written by a newer tenure: schema %" PRIu32 ", this one knows %d",
                        schema, TN_SQLITE_SCHEMA);
-        return refuse(TENURE_E_UNSUPPORTED, path, why, reterr);
+        return refuse_file(TENURE_E_UNSUPPORTED, path, why, reterr);
     }
     return 0;
 }
@@ -186,9 +189,9 @@ static int read_header(sqlite3_file *file, const char *path, struct tn_text *ret
 
     int rc = file->pMethods->xFileSize(file, &size);
     if (rc == SQLITE_OK && size == 0)
-        return refuse(TENURE_E_DAMAGED, path, "is empty: not a Tenure database", reterr);
+        return refuse_file(TENURE_E_DAMAGED, path, "is empty: not a Tenure database", reterr);
     if (rc == SQLITE_OK && size < HEADER)
-        return refuse(TENURE_E_DAMAGED, path, "is not a database", reterr);
+        return refuse_file(TENURE_E_DAMAGED, path, "is not a database", reterr);
     if (rc == SQLITE_OK)
         rc = file->pMethods->xRead(file, header, HEADER, 0);
     if (rc != SQLITE_OK)
@@ -233,14 +236,16 @@ static int check_remains(const char *path, struct tn_text *reterr)
     if (lstat(path, &st) == 0 || lstat(journal, &st) != 0)
         return 0;
     if (st.st_uid != geteuid())
-        return refuse(TENURE_E_DENIED, journal,
-                      "belongs to another user, and would be played back into a new store; use a "
-                      "directory of your own",
-                      reterr);
-    return refuse(TENURE_E_DAMAGED, path,
-                  "the file is gone, but its journal is there: put the file back, or remove the "
-                  "journal too and begin again with token 1",
-                  reterr);
+        return refuse_file(
+            TENURE_E_DENIED, journal,
+            "belongs to another user, and would be played back into a new store; use a "
+            "directory of your own",
+            reterr);
+    return refuse_file(
+        TENURE_E_DAMAGED, path,
+        "the file is gone, but its journal is there: put the file back, or remove the "
+        "journal too and begin again with token 1",
+        reterr);
 }
 
 int tn_sqlite_check(const char *path, struct tn_text *reterr)
@@ -249,7 +254,7 @@ int tn_sqlite_check(const char *path, struct tn_text *reterr)
 
     if (rc == TENURE_E_NOT_HELD) {
         rc = check_remains(path, reterr);
-        return rc < 0 ? rc : refuse(TENURE_E_NOT_HELD, path, "there is no such file", reterr);
+        return rc < 0 ? rc : refuse_file(TENURE_E_NOT_HELD, path, "there is no such file", reterr);
     }
     return rc < 0 ? rc : check_content(path, reterr);
 }
@@ -262,7 +267,7 @@ int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr)
     char real[PATH_MAX];
 
     if (base[0] == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
-        return refuse(TENURE_E_INVALID, path, "is not the path of a file", reterr);
+        return refuse_file(TENURE_E_INVALID, path, "is not the path of a file", reterr);
     if (slash == path)
         (void)snprintf(folder, sizeof folder, "/");
     else if (slash != NULL && (size_t)(slash - path) < sizeof folder)
@@ -277,7 +282,8 @@ int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr)
     int len = snprintf(ret_path, PATH_MAX, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
     /* SQLite adds suffixes, and has a limit of its own. */
     if (len < 0 || len > 480)
-        return refuse(TENURE_E_INVALID, path, "the path is too long; at most 480 bytes", reterr);
+        return refuse_file(TENURE_E_INVALID, path, "the path is too long; at most 480 bytes",
+                           reterr);
     return 0;
 }
 

@@ -22,7 +22,8 @@ static const char pragmas[] = "PRAGMA journal_mode=PERSIST; PRAGMA journal_size_
 /* A small file is checked as a whole; a large one would take too long at every start. */
 enum { CHECK_PAGES = 256 };
 
-static int ask(struct tn_sqlite *store, const char *question, char *ret_answer, size_t size)
+static int ask_database(struct tn_sqlite *store, const char *question, char *ret_answer,
+                        size_t size)
 {
     sqlite3_stmt *statement = NULL;
 
@@ -60,13 +61,13 @@ static int configure(struct tn_sqlite *store)
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
-        rc = ask(store, "PRAGMA journal_mode", answer, sizeof answer);
+        rc = ask_database(store, "PRAGMA journal_mode", answer, sizeof answer);
     if (rc == SQLITE_OK && strcmp(answer, "persist") != 0)
         rc = SQLITE_BUSY; /* Somebody has it open in another mode. */
     if (rc == SQLITE_OK)
-        rc = ask(store, "PRAGMA page_count", answer, sizeof answer);
+        rc = ask_database(store, "PRAGMA page_count", answer, sizeof answer);
     if (rc == SQLITE_OK && strtol(answer, NULL, 10) <= CHECK_PAGES) {
-        rc = ask(store, "PRAGMA quick_check(1)", answer, sizeof answer);
+        rc = ask_database(store, "PRAGMA quick_check(1)", answer, sizeof answer);
         if (rc == SQLITE_OK)
             rc = judge(answer);
     }
@@ -77,7 +78,7 @@ static bool is_old(struct tn_sqlite *store, const char *schema, int *rc)
 {
     char answer[128];
 
-    *rc = ask(store, "PRAGMA user_version", answer, sizeof answer);
+    *rc = ask_database(store, "PRAGMA user_version", answer, sizeof answer);
     return *rc == SQLITE_OK && strcmp(answer, schema) == 0;
 }
 
@@ -86,8 +87,9 @@ static int add_history(struct tn_sqlite *store)
 {
     char answer[8];
 
-    int rc = ask(store, "SELECT count(*) FROM sqlite_master WHERE name IN ('history', 'soft')",
-                 answer, sizeof answer);
+    int rc =
+        ask_database(store, "SELECT count(*) FROM sqlite_master WHERE name IN ('history', 'soft')",
+                     answer, sizeof answer);
     if (rc != SQLITE_OK || strcmp(answer, "2") == 0)
         return rc;
     rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);

@@ -100,8 +100,8 @@ static void add_grant(struct tn_sqlite_store *store, bool revoked, const char *n
 }
 
 /* From the rules, in the middle of a transaction. */
-static void hear(void *arg, bool revoked, int64_t session, const char *name,
-                 const struct tn_secret *term, uint64_t token)
+static void hear_change(void *arg, bool revoked, int64_t session, const char *name,
+                        const struct tn_secret *term, uint64_t token)
 {
     struct tn_sqlite_store *store = arg;
     struct tn_sqlite_session *own = NULL;
@@ -587,7 +587,7 @@ static int open_store(const struct tn_store_ops *ops, const struct tn_store_open
     int rc = tn_sqlite_loop_open(ops, how, &store, reterr);
     if (rc < 0)
         return rc;
-    store->sqlite->hears = hear;
+    store->sqlite->hears = hear_change;
     store->sqlite->arg = store;
     *ret_store = &store->base;
     return 0;

@@ -138,7 +138,7 @@ static void end(struct tn_zk_relay *relay, int error)
     (void)shutdown(relay->client, SHUT_RDWR);
 }
 
-static void hear(uv_poll_t *handle, int status, int events);
+static void hear_socket(uv_poll_t *handle, int status, int events);
 
 static void wait_for_more(struct tn_zk_relay *relay)
 {
@@ -147,11 +147,11 @@ static void wait_for_more(struct tn_zk_relay *relay)
     int client =
         (has_to_send(&relay->up) ? 0 : UV_READABLE) | (has_to_send(&relay->down) ? UV_WRITABLE : 0);
 
-    (void)uv_poll_start(relay->server_poll, server, hear);
-    (void)uv_poll_start(relay->client_poll, client, hear);
+    (void)uv_poll_start(relay->server_poll, server, hear_socket);
+    (void)uv_poll_start(relay->client_poll, client, hear_socket);
 }
 
-static void hear(uv_poll_t *handle, int status, int events)
+static void hear_socket(uv_poll_t *handle, int status, int events)
 {
     struct tn_zk_relay *relay = handle->data;
 

@@ -34,7 +34,7 @@ static void tell_sessions(struct tn_zk_store *store)
     }
 }
 
-static void finish(struct tn_zk_resolve *resolve)
+static void finish_resolve(struct tn_zk_resolve *resolve)
 {
     struct tn_zk_store *store = resolve->store;
 
@@ -85,7 +85,7 @@ static void hear_address(uv_getaddrinfo_t *ask, int status, struct addrinfo *lis
     }
     uv_freeaddrinfo(list);
     if (--resolve->pending == 0)
-        finish(resolve);
+        finish_resolve(resolve);
 }
 
 static bool is_address(const char *host)
@@ -95,7 +95,7 @@ static bool is_address(const char *host)
     return uv_inet_pton(AF_INET, host, bytes) == 0 || uv_inet_pton(AF_INET6, host, bytes) == 0;
 }
 
-static void ask(struct tn_zk_resolve *resolve, size_t host)
+static void ask_host(struct tn_zk_resolve *resolve, size_t host)
 {
     struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
     struct uv_loop_s *loop = resolve->store->base.how.loop;
@@ -128,10 +128,10 @@ void tn_zk_resolve_start(struct tn_zk_store *store)
         if (is_address(url->endpoints[i].host))
             add_server(resolve, url->endpoints[i].host, url->endpoints[i].port);
         else
-            ask(resolve, i);
+            ask_host(resolve, i);
     }
     if (--resolve->pending == 0)
-        finish(resolve);
+        finish_resolve(resolve);
 }
 
 void tn_zk_resolve_drop(struct tn_zk_store *store)

@@ -118,7 +118,7 @@ static void take_strings(struct zk_frame *in)
         take_string(in);
 }
 
-static int refuse(struct tn_zk_screen *screen, const char *why)
+static int refuse_frame(struct tn_zk_screen *screen, const char *why)
 {
     screen->why = why;
     return TENURE_E_DAMAGED;
@@ -210,7 +210,7 @@ int tn_zk_screen_request(struct tn_zk_screen *screen, const uint8_t *frame, size
         path = take(&in, asked.path_len);
     }
     if (in.bad || !is_numbered(asked.type))
-        return refuse(screen, "the client library asks for something unknown");
+        return refuse_frame(screen, "the client library asks for something unknown");
     struct tn_zk_asked *made = malloc(sizeof *made + asked.path_len);
     if (made == NULL)
         return TENURE_E_NOMEM;
@@ -241,7 +241,7 @@ static int greet(struct tn_zk_screen *screen, struct zk_frame *in)
 
     if (in->bad || in->left > 0 || password != PASSWORD || read_only ||
         (!over && (timeout <= 0 || session == 0)))
-        return refuse(screen, "the answer to the request for a session is malformed");
+        return refuse_frame(screen, "the answer to the request for a session is malformed");
     screen->greeted = true;
     return 0;
 }
@@ -254,7 +254,7 @@ static int hear_event(struct tn_zk_screen *screen, struct zk_frame *in)
     (void)take_int(in);
     take_path(in);
     if (in->bad || in->left > 0 || type < 1 || type > 4)
-        return refuse(screen, "an event is malformed");
+        return refuse_frame(screen, "an event is malformed");
     return 0;
 }
 
@@ -262,9 +262,9 @@ static int hear_event(struct tn_zk_screen *screen, struct zk_frame *in)
 static int hear_unnumbered(struct tn_zk_screen *screen, const struct zk_frame *in, unsigned *count)
 {
     if (*count == 0)
-        return refuse(screen, "an answer that nobody asked for");
+        return refuse_frame(screen, "an answer that nobody asked for");
     if (in->left > 0)
-        return refuse(screen, "an answer is too long");
+        return refuse_frame(screen, "an answer is too long");
     --*count;
     return 0;
 }
@@ -338,7 +338,7 @@ int tn_zk_screen_answer(struct tn_zk_screen *screen, const uint8_t *frame, size_
     (void)take_long(&in); /* The zxid. */
     int32_t error = take_int(&in);
     if (in.bad)
-        return refuse(screen, "an answer is too short");
+        return refuse_frame(screen, "an answer is too short");
     if (xid == XID_EVENT)
         return hear_event(screen, &in);
     if (xid == XID_PING)
@@ -348,13 +348,13 @@ int tn_zk_screen_answer(struct tn_zk_screen *screen, const uint8_t *frame, size_
     if (xid == XID_REWATCH)
         return hear_unnumbered(screen, &in, &screen->rewatches);
     if (screen->first == NULL || screen->first->xid != xid)
-        return refuse(screen, "an answer does not belong to the oldest request");
+        return refuse_frame(screen, "an answer does not belong to the oldest request");
     if (error > 0 || is_own_error(error))
-        return refuse(screen, "an answer has an error that no server says");
+        return refuse_frame(screen, "an answer has an error that no server says");
     if (error == 0)
         read_answer(&in, screen->first);
     if (in.bad || in.left > 0)
-        return refuse(screen, "an answer does not have the form of what was asked");
+        return refuse_frame(screen, "an answer does not have the form of what was asked");
     forget_first(screen);
     return 0;
 }

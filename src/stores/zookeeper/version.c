@@ -96,7 +96,7 @@ static void timer_closed(uv_handle_t *timer)
     part_closed(timer->data);
 }
 
-static void finish(struct tn_zk_question *question, int status, const char *error)
+static void finish_question(struct tn_zk_question *question, int status, const char *error)
 {
     question->over = true;
     question->store->question = NULL;
@@ -108,7 +108,7 @@ static void finish(struct tn_zk_question *question, int status, const char *erro
 void tn_zk_version_cancel(struct tn_zk_store *store)
 {
     if (store->question != NULL)
-        finish(store->question, TENURE_E_CLOSED, "the store is closed");
+        finish_question(store->question, TENURE_E_CLOSED, "the store is closed");
 }
 
 /* --- The question ----------------------------------------------------------------------------- */
@@ -137,12 +137,12 @@ static void hear_timer(uv_timer_t *timer)
     char error[TN_ERROR_TEXT];
 
     if (read_version(question->store, question->said)) {
-        finish(question, 0, NULL);
+        finish_question(question, 0, NULL);
     } else if (++question->tries == TRIES) {
         (void)snprintf(error, sizeof error, "%.80s %s%.*s", stream->at.where,
                        question->len > 0 ? "answers srvr with " : "does not answer srvr",
                        line_len(question->said), question->said);
-        finish(question, TENURE_E_UNAVAILABLE, error);
+        finish_question(question, TENURE_E_UNAVAILABLE, error);
     } else {
         wait_for(question, PATIENCE_MS);
         if (stream->up)
