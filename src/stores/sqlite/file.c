@@ -275,8 +275,9 @@ int tn_sqlite_resolve(const char *path, char *ret_path, struct tn_text *reterr)
     else if (slash != NULL)
         return refuse_errno(path, ENAMETOOLONG, reterr);
     if (realpath(folder, real) == NULL && errno == ENOENT)
-        return refuse(TENURE_E_UNAVAILABLE, folder,
-                      "No such file or directory; check the path, or make that folder", reterr);
+        return refuse_file(TENURE_E_UNAVAILABLE, folder,
+                           "No such file or directory; check the path, or make that folder",
+                           reterr);
     if (realpath(folder, real) == NULL)
         return refuse_errno(folder, errno, reterr);
     int len = snprintf(ret_path, PATH_MAX, "%s/%s", strcmp(real, "/") == 0 ? "" : real, base);
