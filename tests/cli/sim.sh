@@ -33,7 +33,7 @@ while read -r seed digest; do
     t_check "seed $seed (tests/scenario/update writes the digests anew)" [ "$got" = "$digest" ]
 done <"$transcripts/seeds"
 
-t_case "seeds that once broke P7: a backup that was restored brought back the keys of terms that were over"
+t_case "seeds that once broke P7: a restored backup brought back the keys of terms that were over"
 for seed in 24021 26717 30210; do
     sim --seed "$seed"
     t_ends 0
