@@ -15,7 +15,8 @@
  * step takes longer because processes keep dying. Time is read anew after
  * each wake and after all that the supervisor has said was read, so a guardian that was itself
  * stopped or suspended acts on what is true now; past D - K it neither sends SIGTERM nor wakes
- * anyone.
+ * anyone. On a machine so busy that it is woken late, it kills earlier by what that may cost
+ * (reserve).
  *
  * Who outlives whom:
  * - The guardian must outlive the supervisor, or nobody would stop the tree. So it asks for no
@@ -67,6 +68,13 @@ enum { RECORDS_PER_WAKE = 64, REAPED_PER_WAKE = 64, SIGNALS_PER_WAKE = 4 };
 /* Rounds of killing and reaping the direct children, which are fast, for each walk of the tree. */
 enum { ROUNDS_PER_SWEEP = 8 };
 
+/* Being woken late by a quarter of the kill bound is what that is for. Beyond it the kill is due
+ * earlier by twice the delay, but by no more than four kill bounds, a fifth of the usual TTL. */
+enum { USUAL_DELAY = 4, RESERVE_MOST = 4 };
+
+/* Each look takes a 32nd off the delay that was seen: half of it counts after 22 looks. */
+enum { DELAY_FADES = 32 };
+
 struct guard {
     struct tn_guard_setup setup;
     enum phase phase;
@@ -86,6 +94,7 @@ struct guard {
     tenure_ns sweep_pause;
     tenure_ns kill_began;
     tenure_ns next_watch;
+    tenure_ns delay;  /* How late it was woken of late. */
     bool more;        /* Dead processes are waiting to be reaped, or the cgroup to become empty. */
     bool was_stopped; /* The supervisor, when last looked at, while the command ran. */
     bool exec_failed;
@@ -105,16 +114,40 @@ static void say(const struct guard *g, enum tn_record_kind kind, int value)
     say_at(g, kind, value, tn_boottime());
 }
 
+/* What to keep for being woken late: a plain user's guardian has no priority over a hundred others
+ * that want the processor. */
+static tenure_ns reserve(const struct guard *g)
+{
+    tenure_ns bound = g->setup.kill_bound;
+
+    if (g->delay <= bound / USUAL_DELAY)
+        return 0;
+    return g->delay < RESERVE_MOST * bound / 2 ? 2 * g->delay : RESERVE_MOST * bound;
+}
+
+/* Only RUNNING, where nothing but the looks wakes it by the clock. */
+static void note_delay(struct guard *g, tenure_ns due)
+{
+    tenure_ns late = tn_boottime() - due;
+
+    g->delay -= g->delay / DELAY_FADES;
+    if (late > g->delay)
+        g->delay = late;
+}
+
+/* The grace gives way first. */
 static tenure_ns stop_at(const struct guard *g)
 {
-    return g->deadline - g->setup.kill_bound - g->setup.grace;
+    tenure_ns kept = reserve(g);
+
+    return g->deadline - g->setup.kill_bound - (kept > g->setup.grace ? kept : g->setup.grace);
 }
 
 /* The grace counts from the SIGTERM, but the deadline has the last word. */
 static tenure_ns kill_at(const struct guard *g)
 {
     tenure_ns by_grace = g->stop_began + g->setup.grace;
-    tenure_ns by_deadline = g->deadline - g->setup.kill_bound;
+    tenure_ns by_deadline = g->deadline - g->setup.kill_bound - reserve(g);
 
     TN_ASSERT(g->phase != RUNNING);
     return by_grace < by_deadline ? by_grace : by_deadline;
@@ -363,8 +396,12 @@ static _Noreturn void loop(struct guard *g)
             { .fd = g->exec_status, .events = POLLIN },
         };
 
-        tn_timer_arm(g->timer, step(g));
+        tenure_ns due = step(g);
+
+        tn_timer_arm(g->timer, due);
         (void)poll(fds, sizeof fds / sizeof fds[0], g->more ? 1 : -1);
+        if (g->phase == RUNNING && fds[3].revents != 0)
+            note_delay(g, due);
         /* What the supervisor last said counts, also when it is gone by now. */
         read_socket(g);
         if (g->supervisor >= 0 && fds[1].revents != 0)

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -347,6 +348,55 @@ TEST(a_guardian_that_wakes_too_late_gives_none)
     wake_late(&stage, "term=5", -50);
     (void)close_and_check(&stage);
     CHECK_EQ_I64(stage.shared->status, 128 + SIGKILL);
+}
+
+/* Only this process runs on the first processor, for so long. */
+static void hog_until(tenure_ns until)
+{
+    while (tn_boottime() < until) {
+    }
+}
+
+TEST(a_guardian_that_is_woken_late_again_and_again_kills_earlier)
+{
+    const struct sched_param first = { .sched_priority = 10 };
+    const struct sched_param usual = { .sched_priority = 0 };
+    cpu_set_t before, one, rest;
+    struct stage stage;
+
+    CPU_ZERO(&one);
+    CHECK_EQ_I64(sched_getaffinity(0, sizeof before, &before), 0);
+    rest = before;
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0 && cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &before))
+            CPU_SET(cpu, &one);
+    }
+    CPU_XOR(&rest, &before, &one);
+    if (CPU_COUNT(&rest) == 0 || sched_setscheduler(0, SCHED_FIFO, &first) != 0)
+        SKIP("needs two processors, and root to use up one of them");
+    CHECK_EQ_I64(sched_setscheduler(0, SCHED_OTHER, &usual), 0);
+    CHECK_EQ_I64(sched_setaffinity(0, sizeof one, &one), 0);
+    stage_init(&stage, 300, 50, 900);
+    stage.watch_every = TN_MS(20);
+    CHECK(stage_open(&stage, "ignore"));
+    CHECK_EQ_I64(sched_setaffinity(stage.shared->command, sizeof rest, &rest), 0);
+    CHECK_EQ_I64(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+    for (int i = 0; i < 6; i++) {
+        hog_until(tn_boottime() + TN_MS(150));
+        stage_let(50);
+    }
+    stage.shared->extend = false;
+    stage_let(50);
+    tenure_ns deadline = stage.shared->deadline;
+    stage_let((int)((deadline - stage.kill_bound - tn_boottime()) / TN_MS(1)) - 10);
+    hog_until(deadline + TN_MS(100));
+    CHECK_EQ_I64(sched_setscheduler(0, SCHED_OTHER, &usual), 0);
+    CHECK_EQ_I64(sched_setaffinity(0, sizeof before, &before), 0);
+    /* What was killed is reaped when the guardian has a processor again. */
+    struct stage_result result = stage_close(&stage);
+    CHECK_EQ_U64(result.left, 0);
+    CHECK_PROMISE(result.beat_overrun <= 0);
+    CHECK_EQ_I64(stage.shared->reason, TN_REASON_DEADLINE);
 }
 
 TEST(a_stopped_supervisor_does_not_keep_the_tree_alive)
