@@ -23,17 +23,6 @@ failed() {
     t_check "says why" grep -qF -e "$2" "$t_err"
 }
 
-# until_true SECONDS COMMAND...: wait until it succeeds.
-until_true() {
-    limit=$(($(date +%s) + $1))
-    shift
-    until "$@"; do
-        [ "$(date +%s)" -lt "$limit" ] || return 1
-        # A hundredth of a second without a shell's sleep.
-        timeout 0.01 tail -f /dev/null || :
-    done
-}
-
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
 # take ARGUMENT...: acquire with --json; sets token and secret.

@@ -22,16 +22,6 @@ END
 chmod +x "$worker"
 export ACTS=$log
 
-# until_true SECONDS COMMAND...: polls; fails when it never was.
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.02
-    done
-}
-
 now() { date +%s%N; }
 
 # box AHEAD FROM TO COMMAND...: runs it in a container whose boot clock is AHEAD seconds ahead, with

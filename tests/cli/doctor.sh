@@ -64,6 +64,20 @@ echo "no database" >"$t_dir/plain"
 t_run "$tenure" doctor "sqlite:$t_dir/plain"
 failed 69 "$t_dir/plain"
 
+t_case "on a slow disk, who leads goes on leading beside it"
+busy=sqlite:$t_dir/busy.db
+"$tenure" run --store "$busy" --ttl 2s --fence none job -- sleep 60 2>"$t_dir/run.err" &
+leader=$!
+leads() { "$tenure" status --store "$busy" job 2>&1 | grep -q "token 1,"; }
+t_check "job is led" until_true 10 leads
+disk=$TENURE_BUILD/tests/fixtures/libfailing_disk.so
+TENURE_TEST_FLUSHES=100000 TENURE_TEST_FLUSH_MS=10 LD_PRELOAD=$disk \
+    t_run "$tenure" doctor --for 5s "$busy"
+t_ends 0
+t_check "the same term: $(cat "$t_dir/run.err")" leads
+kill "$leader"
+wait "$leader"
+
 t_case "--conformance runs the suite and clears its names away"
 t_run "$tenure" doctor --conformance "$store"
 t_check "passes: $(grep FAIL "$t_out" | head -n 3)" grep -q "^[1-9][0-9]* passed, 0 failed" "$t_out"

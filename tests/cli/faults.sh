@@ -33,16 +33,6 @@ export ACTS=$log
 
 now() { date +%s%N; }
 
-# until_true SECONDS COMMAND...: polls; fails when it never was.
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.02
-    done
-}
-
 # candidate ID [OPTION]...: a run that leads or waits; $pid.
 candidate() {
     "${as[@]}" "$tenure" run --ttl 2s --id "$@" job -- "$worker" >>"$t_dir/out.$1" \

@@ -7,14 +7,6 @@
 tenure=$TENURE_BUILD/tenure
 export TENURE_STORE=sqlite:$t_dir/tenure.db
 
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.02
-    done
-}
 has() { grep -aq -e "$2" "$1" 2>/dev/null; }
 lines() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
 ended() { ! kill -0 "$1" 2>/dev/null; }

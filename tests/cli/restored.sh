@@ -11,15 +11,6 @@ tenured=$TENURE_BUILD/tenured
 file=$t_dir/t.db
 pids=()
 
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.02
-    done
-}
-
 tidy_up() {
     local p
     for p in "${pids[@]}"; do

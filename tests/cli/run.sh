@@ -22,16 +22,6 @@ chmod +x "$worker"
 ACTS=$log
 export ACTS
 
-# until_true SECONDS COMMAND...: polls; fails when it never was.
-until_true() {
-    t_end=$(($(date +%s) + $1))
-    shift
-    until "$@" 2>/dev/null; do
-        [ "$(date +%s)" -lt "$t_end" ] || return 1
-        sleep 0.02
-    done
-}
-
 candidate() { # candidate ID [OPTION]... -- COMMAND...
     label=$1
     shift

@@ -19,6 +19,7 @@
 # t_bad WORDS CMD...   runs CMD: exit 64, nothing on stdout, one line with WORDS on stderr
 # t_fail WHAT          the case fails
 # t_skip REASON        the case is skipped; its later checks are not run
+# until_true N CMD...  waits until CMD succeeds, N seconds at most
 # t_ports COUNT        so many ports that nobody has
 # t_full PIPE FD       makes a pipe without any room left, open at FD; nobody reads it
 # t_done               prints the summary and exits; a script that ends without it has failed
@@ -91,6 +92,15 @@ t_end_case() {
         t_failed=$((t_failed + 1))
     fi
     rm -f "$t_verdict"
+}
+
+until_true() {
+    local limit=$(($(date +%s) + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$(date +%s)" -le "$limit" ] || return 1
+        sleep 0.02
+    done
 }
 
 t_case() {

@@ -35,19 +35,9 @@ lead() {
 }
 holder() { "$tenure" status --json "${1:-job}" | sed 's/.*"holder":"\([^"]*\)".*/\1/; /{/d'; }
 until_holder() {
-    until_true 100 is_holder "$@"
+    until_true 30 is_holder "$@"
 }
 is_holder() { [ "$(holder)" = "$1" ]; }
-# until_true TENTHS CMD...
-until_true() {
-    ut_left=$1
-    shift
-    until "$@"; do
-        ut_left=$((ut_left - 1))
-        [ "$ut_left" -gt 0 ] || return 1
-        sleep 0.1
-    done
-}
 # Nobody begins before the one before has ended.
 in_turn() {
     awk '$1 == "begins" { if (on) exit 1; on = 1 } $1 == "ends" { on = 0 }' "$acts"
@@ -71,7 +61,7 @@ hand_overs() {
     t_check "ada leads" until_line "$acts" '^begins ada'
     lead bob
     t_check "status shows what the store can tell, $3: $("$tenure" status --json job)" \
-        until_true 100 shows $3
+        until_true 30 shows $3
     t_check "and who waits: $("$tenure" status job)" has_text ', 1 waiting: bob$'
     t_check "for scripts, too" shown '"waiting":1,"line":\[\{"id":"bob"\}\]\}$'
     hand_over job --json
@@ -126,7 +116,7 @@ notes_that_last() {
     t_refute "a note is not shown" has "$t_out" '~tenure'
     t_run "$tenure" resume job
     t_prints "job: may lead again"
-    t_check "somebody leads" until_true 100 is_held job
+    t_check "somebody leads" until_true 30 is_held job
     t_run "$tenure" resume job
     t_prints "job: did not stand down"
 
@@ -139,25 +129,25 @@ notes_that_last() {
         done
         t_run "$tenure" resume job
         t_prints "job: may lead again"
-        t_check "somebody leads" until_true 100 is_held job
+        t_check "somebody leads" until_true 30 is_held job
     done
 
     t_case "$1: drain: the node gives all back and wins nothing, until undrain"
     first=$(holder)
     lead "$first" other
-    t_check "it holds another name, too" until_true 100 is_held other
+    t_check "it holds another name, too" until_true 30 is_held other
     t_run "$tenure" drain --id "$first" --for 2m
     t_ends 0
     t_check "says how many: $(cat "$t_out")" has "$t_out" \
         "^'$first': drained for 2m; [12] given back$"
     t_refute "no wish about the next leader" shown '"asked"'
-    t_check "another leads" until_true 100 is_other "$first"
+    t_check "another leads" until_true 30 is_other "$first"
     t_check "other is free" has_free other
     told 75 "is drained and does not lead; 'tenure undrain' ends that" \
         run --quiet --ttl 10s --wait 0s --id "$first" other -- true
     t_run "$tenure" undrain --id "$first"
     t_prints "'$first': may lead again"
-    t_check "leads other again" until_true 100 is_held other
+    t_check "leads other again" until_true 30 is_held other
     stop_candidates
 
     t_case "$1: drain --host: all processes of the host, and one that starts later"
@@ -165,7 +155,7 @@ notes_that_last() {
     : >"$acts"
     default_id jobs/a
     default_id jobs/b
-    t_check "two lead: $("$tenure" list jobs/)" until_true 100 are_held 2
+    t_check "two lead: $("$tenure" list jobs/)" until_true 30 are_held 2
     t_run "$tenure" drain --host "$host" --for 2m
     t_ends 0
     t_check "says how many: $(cat "$t_out")" has "$t_out" \
@@ -173,13 +163,13 @@ notes_that_last() {
     t_check "both ended: $(cat "$acts")" [ "$(grep -c '^ends' "$acts")" -eq 2 ]
     page=$(t_ports 1)
     default_id jobs/c --http "127.0.0.1:$page"
-    t_check "the late one follows" until_true 100 curl -sf -o "$t_out" \
+    t_check "the late one follows" until_true 30 curl -sf -o "$t_out" \
         "http://127.0.0.1:$page/follower"
     t_check "nobody of the host leads: $("$tenure" list jobs/)" are_held 0
     t_refute "nor did in between" [ "$(grep -c '^begins' "$acts")" -gt 2 ]
     t_run "$tenure" undrain --host "$host"
     t_prints "'$host': may lead again"
-    t_check "then all three lead: $("$tenure" list jobs/)" until_true 200 are_held 3
+    t_check "then all three lead: $("$tenure" list jobs/)" until_true 20 are_held 3
 }
 
 # default_id NAME [OPTION...]: a candidate with the id that names its host.
@@ -276,7 +266,7 @@ t_check "says so" until_line "$t_dir/down.err" "this command stays"
 t_check "free" has_free job
 kill -TERM "$down"
 wait "$down"
-t_check "somebody leads" until_true 100 is_held job
+t_check "somebody leads" until_true 30 is_held job
 stop_candidates
 
 t_done

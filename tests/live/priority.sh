@@ -54,21 +54,10 @@ in_turn() {
 # waits N: somebody waits at that priority.
 waits() { "$tenure" status "~tenure/priority/$1/job" | grep -q ': held'; }
 has_line() { "$tenure" status job | grep -q "$1"; }
-# until_true TENTHS CMD...
-until_true() {
-    ut_left=$1
-    shift
-    until "$@"; do
-        ut_left=$((ut_left - 1))
-        [ "$ut_left" -gt 0 ] || return 1
-        sleep 0.1
-    done
-}
-
 # Low ones leave the line within a moment, and are back behind the high one after a step (two
 # attempts, 1 s here), and each level below after one more.
 settled() {
-    t_check "$1 waits" until_true 100 waits "$1"
+    t_check "$1 waits" until_true 30 waits "$1"
     sleep 3
 }
 
@@ -86,7 +75,7 @@ story() { # ENGINE URL
     settled 4
     lead high --priority 9
     settled 9
-    t_check "status shows them in that order: $("$tenure" status job)" until_true 100 has_line \
+    t_check "status shows them in that order: $("$tenure" status job)" until_true 30 has_line \
         '3 waiting: high (priority 9), mid (priority 4), low (priority 1)$'
     t_check "for scripts, too: $("$tenure" status --json job)" sh -c "'$tenure' status --json job |
         grep -q '\"line\":\[{\"id\":\"high\",\"priority\":9},{\"id\":\"mid\",\"priority\":4}'"

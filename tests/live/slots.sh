@@ -36,16 +36,6 @@ chmod +x "$t_dir/work"
 
 kills=${TENURE_SLOT_KILLS:-3} # One of each kind; more for longer.
 
-# until_true TENTHS CMD...
-until_true() {
-    ut_left=$1
-    shift
-    until "$@"; do
-        ut_left=$((ut_left - 1))
-        [ "$ut_left" -gt 0 ] || return 1
-        sleep 0.1
-    done
-}
 start_candidate() { # ID SLOTS
     "$tenure" run --slots "$2" --id "$1" --ttl 2s pool -- "$t_dir/work" 2>"$t_dir/$1.err" &
     echo $! >"$t_dir/pid.$1"
@@ -109,19 +99,19 @@ story() {
 
     t_case "$1: $3 candidates for $4 slots, $5 of them killed or stopped"
     for number in $(seq "$3"); do start_candidate "c$number" "$4"; done
-    t_check "$4 lead: $(holders | tr '\n' ' ')" until_true 300 leads "$4"
+    t_check "$4 lead: $(holders | tr '\n' ' ')" until_true 30 leads "$4"
     for kill in $(seq "$5"); do
         before=$(terms)
         hurt "$kill"
-        t_check "another one takes the slot: $(terms) terms" until_true 300 begun $((before + 1))
+        t_check "another one takes the slot: $(terms) terms" until_true 30 begun $((before + 1))
         mend "$4"
     done
-    t_check "$4 lead again: $(holders | tr '\n' ' ')" until_true 300 leads "$4"
+    t_check "$4 lead again: $(holders | tr '\n' ' ')" until_true 30 leads "$4"
     t_promise "never more than $4, but $(most)" at_most "$4"
     t_promise "each token once: $(cat "$ACTS/twice" 2>/dev/null)" [ ! -e "$ACTS/twice" ]
     t_promise "tokens rise" rising
     end_candidates
-    t_check "all are free again" until_true 100 leads 0
+    t_check "all are free again" until_true 30 leads 0
 }
 
 t_case "the words"

@@ -119,16 +119,6 @@ done
 t_check "shared" sh -c "readelf -d '$t_dir/leader-shared' | grep -q 'libtenure.so.$major'"
 t_refute "static" sh -c "readelf -d '$t_dir/leader-static' | grep -q libtenure"
 
-# until_true COMMAND...: whether it succeeds within 30 s.
-until_true() {
-    tries=0
-    until "$@" 2>/dev/null; do
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || return 1
-        sleep 0.05
-    done
-}
-
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # last_token FILE: of the last line "working, token N".
@@ -144,19 +134,19 @@ takes_over() {
     "$@" "$store" >"$t_dir/$what.1" 2>&1 &
     first=$!
     t_check "$what: the first works: $(cat "$t_dir/$what.1")" \
-        until_true grep -q '^working, token ' "$t_dir/$what.1"
+        until_true 30 grep -q '^working, token ' "$t_dir/$what.1"
     "$@" "$store" >"$t_dir/$what.2" 2>&1 &
     second=$!
     case $what in
     leader-shared | leader-static) ;; # It is silent while it waits.
-    *) t_check "$what: the second hears who leads" until_true grep -q ' leads' "$t_dir/$what.2" ;;
+    *) t_check "$what: the second hears who leads" until_true 9 grep -q ' leads' "$t_dir/$what.2" ;;
     esac
     t_refute "$what: the second waits" grep -q working "$t_dir/$what.2"
     kill -TERM $first
     wait $first
     t_check "$what: ends well when asked to: $?" [ $? -eq 0 ]
     t_check "$what: the second takes over: $(cat "$t_dir/$what.2")" \
-        until_true grep -q '^working, token ' "$t_dir/$what.2"
+        until_true 30 grep -q '^working, token ' "$t_dir/$what.2"
     t_check "$what: with a larger token" \
         [ "$(last_token "$t_dir/$what.2")" -gt "$(last_token "$t_dir/$what.1")" ]
     kill -TERM $second
@@ -193,13 +183,13 @@ journal=$t_dir/journal
 store=sqlite:$t_dir/fenced.db
 "$t_dir/fenced-writer-shared" job "$journal" "$store" 2>"$t_dir/fenced.1" &
 first=$!
-t_check "the first writes" until_true grep -q " $first\$" "$journal"
+t_check "the first writes" until_true 30 grep -q " $first\$" "$journal"
 "$t_dir/fenced-writer-shared" job "$journal" "$store" 2>"$t_dir/fenced.2" &
 second=$!
 kill -TERM $first
 wait $first
 t_check "the first ends well" [ $? -eq 0 ]
-t_check "the second writes" until_true grep -q " $second\$" "$journal"
+t_check "the second writes" until_true 30 grep -q " $second\$" "$journal"
 awk 'NR > 1 && $1 < last { exit 1 } NR > 1 { last = $1 }' "$journal"
 t_check "tokens never go back" [ $? -eq 0 ]
 t_check "the head is the last token" [ "$(head -n 1 "$journal")" = \
