@@ -195,7 +195,7 @@ static struct tn_zk_look *make_look(struct tn_zk_session *session, const char *n
     if (look->next != NULL)
         look->next->link = &look->next;
     *all = look;
-    (void)snprintf(look->name, sizeof look->name, "%s", name);
+    (void)snprintf(look->name, sizeof look->name, "%.*s", TN_NAME_MAX, name);
     return look;
 }
 
