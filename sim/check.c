@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
 
 void sim_violate(struct sim_world *world, const char *promise, const char *format, ...)
 {

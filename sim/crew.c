@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/world.h"
+#include "sim/run.h"
 
 struct crew {
     pthread_mutex_t lock;

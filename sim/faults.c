@@ -1,6 +1,8 @@
 /* faults.c - what breaks, at random, while the safety phase lasts. */
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/line.h"
+#include "sim/rows.h"
+#include "sim/votes.h"
 
 void sim_fired(struct sim_world *world, enum sim_fault fault)
 {

@@ -5,7 +5,8 @@
 #include <setjmp.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
+#include "sim/run.h"
 
 /* Where an assertion in the simulated code returns to; one per thread. */
 static _Thread_local jmp_buf *tripped;

@@ -8,6 +8,7 @@
  * Checked at every step of a process: P1 among all processes of all hosts, P2 in the order in which
  * they lead, and N1 against the deadlines that the agent really had. */
 #include "sim/hosts.h"
+#include "sim/check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,23 +77,23 @@ struct host_party *sim_host_arm(struct host_world *hosts, uint32_t host, uint32_
     return &hosts->parties[store * hosts->host_count + host];
 }
 
-struct secret_fields {
+struct host_secret_fields {
     uint32_t party, incarnation;
     uint64_t number;
 };
 
 struct tn_secret sim_host_secret(uint32_t party, uint32_t incarnation, uint64_t number)
 {
-    struct secret_fields fields = { party + 1, incarnation, number };
+    struct host_secret_fields fields = { party + 1, incarnation, number };
     struct tn_secret secret;
 
     memcpy(&secret, &fields, sizeof secret);
     return secret;
 }
 
-static struct secret_fields read_secret(const struct tn_secret *secret)
+static struct host_secret_fields read_secret(const struct tn_secret *secret)
 {
-    struct secret_fields fields;
+    struct host_secret_fields fields;
 
     memcpy(&fields, secret, sizeof fields);
     fields.party--;
@@ -252,7 +253,7 @@ static void pass_on(struct host_world *hosts, const struct tn_table *table,
             notice->kind == TN_NOTICE_GRANTED || (notice->kind == TN_NOTICE_REVOKED && !asked);
         uint32_t name = notice->kind != TN_NOTICE_ENDED ? lease_name(table, notice->lease) : 0;
         if (push) {
-            struct secret_fields who = read_secret(&notice->session);
+            struct host_secret_fields who = read_secret(&notice->session);
             struct host_event event = { .kind = notice->kind == TN_NOTICE_GRANTED ? HOST_GRANTED
                                                                                   : HOST_REVOKED,
                                         .party = who.party,
@@ -324,7 +325,7 @@ static struct tn_record read_record(const struct tn_table *table, const struct h
     record.held = view.session != NULL;
     if (!record.held)
         return record;
-    struct secret_fields who = read_secret(view.session);
+    struct host_secret_fields who = read_secret(view.session);
     record.beat = view.beat;
     record.ttl = view.ttl;
     record.mine = who.party == event->party && who.incarnation == event->identity &&

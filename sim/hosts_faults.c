@@ -2,9 +2,10 @@
  * break; then nothing does, and every name must be led; then the leader's process is killed, and
  * another must lead as soon as after a resignation, because its agent notices. */
 #include "base/assert.h"
+#include "sim/check.h"
 #include "sim/hosts.h"
 
-enum phase { PHASE_SAFETY, PHASE_HEAL, PHASE_DEAD, PHASE_BACK, PHASE_KILL, PHASE_END };
+enum host_phase { PHASE_SAFETY, PHASE_HEAL, PHASE_DEAD, PHASE_BACK, PHASE_KILL, PHASE_END };
 
 /* --- Faults ----------------------------------------------------------------------------------- */
 
@@ -273,7 +274,7 @@ void sim_host_phase(struct host_world *hosts)
     struct host_event fault = { .kind = HOST_FAULT };
     tenure_ns in = 0;
 
-    switch ((enum phase)hosts->phase++) {
+    switch ((enum host_phase)hosts->phase++) {
     case PHASE_SAFETY:
         sim_trace_other(hosts->world, "hosts", "%u hosts, %u processes each, TTL %lld and %lld ms",
                         hosts->host_count, hosts->process_count,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/line.h"
 
 enum { SLOTS = 4 * SIM_NAMES_MAX };
 

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
+#include "sim/line.h"
 
 static struct sim_line *line_of(struct sim_world *world, uint32_t name)
 {

@@ -1,6 +1,7 @@
 /* network.c - messages: dropped, delayed, doubled, overtaken, cut off one way or both. */
+#include "sim/rows.h"
 #include "sim/script.h"
-#include "sim/world.h"
+#include "sim/votes.h"
 
 static bool is_for_store(const struct sim_event *event)
 {

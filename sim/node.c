@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
+#include "sim/line.h"
+#include "sim/rows.h"
+#include "sim/votes.h"
 
 /* What a wrongly chosen clock would show beside the right one; the right one counts suspend and
  * knows nothing of wall time. */

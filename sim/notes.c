@@ -3,7 +3,7 @@
  * Where notes are kept is not simulated: to a candidate a note is word from the store, which the
  * network may lose, double and delay like any other, and which says itself how long it lasts. */
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
 
 /* Word of the note that stands now, or of its end, to one node. */
 static void tell_note(struct sim_world *world, uint32_t name, uint32_t node)

@@ -2,8 +2,9 @@
  * in which everything works and someone must lead within P7's bound - after the chaos, after k
  * failed renewals (P8: the same one), after a crash, after a resignation. */
 #include "base/assert.h"
+#include "sim/check.h"
+#include "sim/rows.h"
 #include "sim/script.h"
-#include "sim/world.h"
 
 enum phase {
     PHASE_SAFETY,

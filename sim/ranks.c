@@ -2,7 +2,7 @@
  *
  * As with notes, where these leases are kept is not simulated: each has one holder at a time, and
  * word of it reaches the candidates through the network, late, doubled or never. */
-#include "sim/world.h"
+#include "sim/check.h"
 
 static bool announces(const struct sim_world *world, uint32_t node, uint32_t name)
 {

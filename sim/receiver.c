@@ -2,7 +2,7 @@
  *
  * Check and effect are one step here. A receiver without a fence takes everything: then a write
  * from a leader of the past is harm done, which is counted, not a broken promise. */
-#include "sim/world.h"
+#include "sim/check.h"
 
 static bool admit(struct sim_receiver *receiver, uint64_t token)
 {

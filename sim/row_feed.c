@@ -8,7 +8,7 @@
  * which is silence for ever. What the node does about it is decided in core/rows_name.h. */
 #include <stdio.h>
 
-#include "sim/world.h"
+#include "sim/rows.h"
 
 enum feed_op { FEED_SHOWN, FEED_OPENED, FEED_ALIVE, FEED_CUT };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/rows.h"
 
 #define BLOCK (SIM_ROW_SESSIONS * sizeof(struct sim_row_session))
 

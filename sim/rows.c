@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
+#include "sim/rows.h"
 
 enum { SLOTS = 4 * SIM_NAMES_MAX, ANY_VERSION = 0x7fffffff };
 

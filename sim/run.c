@@ -1,7 +1,7 @@
 /* run.c - one seed, and the planted bugs. */
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/run.h"
 
 void sim_seed_open(struct sim_world *world, uint64_t seed)
 {

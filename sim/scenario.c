@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/run.h"
 #include "sim/script.h"
 
 enum { A, B, C };

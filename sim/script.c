@@ -3,6 +3,7 @@
  * Acts are not events of their own: one step of the world does all that is due at an instant and
  * schedules the next, so a script adds no more events than it has instants. */
 #include "sim/script.h"
+#include "sim/run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/run.h"
 #include "sim/stage.h"
 
 /* --- Text that grows -------------------------------------------------------------------------- */

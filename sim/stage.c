@@ -1,5 +1,6 @@
 /* stage.c - runs a script up to any instant, and keeps what a page shows of it. */
 #include "sim/stage.h"
+#include "sim/run.h"
 
 #include <stdlib.h>
 #include <string.h>

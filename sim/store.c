@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim/world.h"
+#include "sim/check.h"
+#include "sim/line.h"
+#include "sim/rows.h"
+#include "sim/votes.h"
 
 const char *sim_name(uint32_t name)
 {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/check.h"
 #include "sim/votes.h"
 
 enum { TIMER, COME_UP }; /* SIM_EV_VOTER. */

@@ -1,4 +1,5 @@
-/* votes.h - between voters.c, the servers of SIM_VOTES, and votes.c, their clients. */
+/* votes.h - SIM_VOTES: voters.c, several servers of which a majority decides, and votes.c, their
+ * clients: the recipe of core/votes.h in each node. */
 #ifndef TN_SIM_VOTES_H
 #define TN_SIM_VOTES_H
 
@@ -26,5 +27,27 @@ struct sim_voter {
     tenure_ns cut_until;       /* until then. */
     tenure_ns last_to[SIM_VOTES_NODES], last_from[SIM_VOTES_NODES]; /* A connection has an order. */
 };
+
+void sim_votes_init(struct sim_world *world);
+void sim_votes_free(struct sim_world *world);
+/* The node's side, as in rows.c. */
+void sim_votes_boot(struct sim_world *world, struct sim_node *node);
+void sim_votes_request(struct sim_world *world, struct sim_node *node,
+                       const struct tn_request *request);
+void sim_votes_answer(struct sim_world *world, struct sim_node *node,
+                      const struct sim_event *event);
+void sim_votes_tick(struct sim_world *world, struct sim_node *node);
+tenure_ns sim_votes_wake_at(const struct sim_world *world, const struct sim_node *node);
+/* The servers' side. */
+void sim_voters_init(struct sim_world *world);
+void sim_voters_free(struct sim_world *world);
+void sim_voters_event(struct sim_world *world, const struct sim_event *event);
+void sim_voters_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
+                         uint64_t token);
+void sim_voters_fault(struct sim_world *world);
+void sim_voters_heal(struct sim_world *world);
+/* The network between a node and a server: cut, or in order and not before @at. */
+bool sim_voters_lose(const struct sim_world *world, const struct sim_event *event);
+tenure_ns sim_voters_in_order(struct sim_world *world, const struct sim_event *event, tenure_ns at);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Events are ordered by real time, and at one instant by the order in which they were scheduled, so
  * a seed has exactly one history. */
-#include "sim/world.h"
+#include "sim/check.h"
+#include "sim/votes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,17 +5,15 @@
  * its own, running at its own rate from its own start, and the core under test sees nothing else.
  *
  * The files: world.c the queue and the clocks, network.c messages, node.c a candidate and its
- * application, store.c the authority, rows.c a store of rows and its clients, row_sessions.c the
- * sessions that such a store may have, row_feed.c its change feed, voters.c servers of which a
- * majority decides, votes.c their clients, line.c the clients of a store of ordered keys and
- * line_store.c that store, receiver.c the fenced resource, notes.c what operators ask for, ranks.c
- * priorities, faults.c
- * what breaks, check.c the promises, phases.c a seed's life, script.c acts that a person wrote,
- * acts.c what each of them does, scenario.c stories made of them, stage.c a script to look at from
- * outside, snapshot.c what is to be seen there, trace.c the telling, run.c one seed, guard.c
- * assertions, crew.c many seeds on all cores. hosts.c and hosts_faults.c are a second world, of two
- * levels: processes, an agent on each host, one store. All but guard.c, crew.c and these two are
- * also compiled to WebAssembly (web/wasm). */
+ * application, store.c the authority, receiver.c the fenced resource, notes.c what operators ask
+ * for, ranks.c priorities, faults.c what breaks, check.c the promises, phases.c a seed's life,
+ * script.c acts that a person wrote, acts.c what each of them does, scenario.c stories made of
+ * them, stage.c a script to look at from outside, snapshot.c what is to be seen there, trace.c the
+ * telling, run.c one seed, guard.c assertions, crew.c many seeds on all cores.
+ *
+ * Three kinds of store have a header of their own: rows.h, votes.h and line.h. hosts.h is a second
+ * world, of two levels: processes, an agent on each host, one store. All but guard.c, crew.c and
+ * hosts*.c are also compiled to WebAssembly (web/wasm). */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 
@@ -569,114 +567,6 @@ struct tn_secret sim_session_secret(const struct sim_node *node, uint64_t life);
 struct tn_secret sim_term_secret(const struct sim_node *node, uint32_t incarnation, uint64_t gen);
 struct sim_waiter sim_waiter_of(const struct tn_secret *session, const struct tn_secret *term);
 
-/* --- rows.c --- */
-void sim_rows_init(struct sim_world *world);
-/* The node's side: a process that has just started; a request of its candidate; an answer of the
- * store; time. */
-void sim_rows_boot(struct sim_world *world, struct sim_node *node);
-void sim_rows_request(struct sim_world *world, struct sim_node *node,
-                      const struct tn_request *request);
-void sim_rows_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
-bool sim_rows_is_stray(const struct sim_world *world, const struct sim_node *node, uint32_t name,
-                       const struct tn_row *row);
-void sim_rows_tick(struct sim_world *world, struct sim_node *node);
-tenure_ns sim_rows_wake_at(const struct sim_world *world, const struct sim_node *node);
-/* The store's side. */
-void sim_rows_serve(struct sim_world *world, const struct sim_event *event);
-void sim_rows_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
-                       uint64_t token);
-/* Without the chance that it is a deletion. */
-void sim_rows_revoke(struct sim_world *world, uint32_t name);
-void sim_rows_touch(struct sim_world *world, uint32_t name);
-/* The number that a version, or the name of a session, is. */
-uint64_t sim_rows_number(const char *text);
-void sim_rows_write(struct sim_world *world, uint32_t name, const struct tn_row *next);
-
-/* --- row_sessions.c --- */
-void sim_row_sessions_init(struct sim_world *world);
-void sim_row_sessions_backup(struct sim_world *world);
-/* The store is up again, and every session has its time again. */
-void sim_row_sessions_restart(struct sim_world *world, bool restored);
-void sim_row_sessions_expire(struct sim_world *world);
-void sim_row_sessions_serve(struct sim_world *world, const struct sim_event *event);
-/* Whether the engine's sessions let a write through: WRITTEN, or why not. */
-enum tn_rows_outcome sim_row_sessions_refuse(struct sim_world *world,
-                                             const struct sim_event *event);
-/* The session that holds @name ends before its time, as when its agent dies; false: nobody has it.
- */
-bool sim_row_sessions_lose(struct sim_world *world, uint32_t name);
-
-/* --- row_feed.c --- */
-/* The store's side: a row was written; a node opens its feed; connections that end. */
-void sim_feed_show(struct sim_world *world, uint32_t name);
-/* What it was before comes once more, @in from now, as from a server that lags. */
-void sim_feed_late(struct sim_world *world, uint32_t name, tenure_ns in);
-void sim_feed_serve(struct sim_world *world, const struct sim_event *event);
-void sim_feed_cut(struct sim_world *world, uint32_t index);
-void sim_feed_cut_all(struct sim_world *world);
-tenure_ns sim_feed_in_order(struct sim_world *world, const struct sim_event *event, tenure_ns at);
-/* The node's side. How long a feed is trusted that says nothing, where rows change seldom. */
-tenure_ns sim_feed_trust(const struct sim_world *world);
-void sim_feed_boot(struct sim_node *node);
-/* Whether the event shows a row, for tn_rows_name_saw. */
-bool sim_feed_hear(struct sim_world *world, struct sim_node *node, struct tn_rows_name *names,
-                   const struct sim_event *event);
-void sim_feed_tick(struct sim_world *world, struct sim_node *node, struct tn_rows_name *names);
-tenure_ns sim_feed_wake_at(const struct sim_world *world, const struct sim_node *node,
-                           const struct tn_rows_name *names);
-
-/* --- votes.c, voters.c --- */
-void sim_votes_init(struct sim_world *world);
-void sim_votes_free(struct sim_world *world);
-/* The node's side, as in rows.c. */
-void sim_votes_boot(struct sim_world *world, struct sim_node *node);
-void sim_votes_request(struct sim_world *world, struct sim_node *node,
-                       const struct tn_request *request);
-void sim_votes_answer(struct sim_world *world, struct sim_node *node,
-                      const struct sim_event *event);
-void sim_votes_tick(struct sim_world *world, struct sim_node *node);
-tenure_ns sim_votes_wake_at(const struct sim_world *world, const struct sim_node *node);
-/* The servers' side. */
-void sim_voters_init(struct sim_world *world);
-void sim_voters_free(struct sim_world *world);
-void sim_voters_event(struct sim_world *world, const struct sim_event *event);
-void sim_voters_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
-                         uint64_t token);
-void sim_voters_fault(struct sim_world *world);
-void sim_voters_heal(struct sim_world *world);
-/* The network between a node and a server: cut, or in order and not before @at. */
-bool sim_voters_lose(const struct sim_world *world, const struct sim_event *event);
-tenure_ns sim_voters_in_order(struct sim_world *world, const struct sim_event *event, tenure_ns at);
-
-/* --- line.c: the node's side, as for rows --- */
-void sim_line_init(struct sim_world *world);
-void sim_line_boot(struct sim_world *world, struct sim_node *node);
-/* False: it is the store's to answer. */
-bool sim_line_request(struct sim_world *world, struct sim_node *node,
-                      const struct tn_request *request);
-void sim_line_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
-void sim_line_news(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
-void sim_line_renewed(struct sim_world *world, struct sim_node *node,
-                      const struct sim_event *event);
-/* Whether the candidate may hear of the holder: a claim of its own tells of a grant by itself. */
-bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
-uint32_t sim_line_held(const struct sim_world *world, const struct sim_node *node);
-void sim_line_tick(struct sim_world *world, struct sim_node *node);
-tenure_ns sim_line_wake_at(const struct sim_world *world, const struct sim_node *node);
-
-/* --- line_store.c --- */
-void sim_line_serve(struct sim_world *world, const struct sim_event *event);
-/* OPEN, RENEW, CLOSE and READ. */
-void sim_line_session(struct sim_world *world, const struct sim_event *request);
-void sim_line_expire(struct sim_world *world);
-void sim_line_backup(struct sim_world *world);
-void sim_line_restore(struct sim_world *world);
-tenure_ns sim_line_expires_at(const struct sim_world *world);
-void sim_line_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
-                       uint64_t token);
-/* Somebody ends a session that is in the line. */
-void sim_line_kill(struct sim_world *world, uint32_t name);
-
 /* --- ranks.c --- */
 void sim_ranks_boot(struct sim_world *world, struct sim_node *node);
 /* Word of all leases that say who waits, to one node. */
@@ -713,33 +603,6 @@ int64_t sim_pick_rate(struct sim_world *world);
 void sim_fired(struct sim_world *world, enum sim_fault fault);
 const char *sim_fault_text(enum sim_fault fault);
 
-/* --- check.c --- */
-void sim_violate(struct sim_world *world, const char *promise, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void sim_check_won(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
-void sim_check_lost(struct sim_world *world, struct sim_node *node, uint32_t name, uint64_t token);
-/* F1: @former was superseded by @by without having let go. */
-void sim_check_superseded(struct sim_world *world, uint32_t name, const struct sim_waiter *former,
-                          const struct sim_waiter *by);
-/* F1: the session at the store was renewed. */
-void sim_check_renewed(struct sim_world *world, uint32_t node, const struct sim_life *life);
-void sim_check_extended(struct sim_world *world, struct sim_node *node);
-void sim_check_gone(struct sim_world *world, struct sim_node *node);
-void sim_check_node(struct sim_world *world, struct sim_node *node);
-void sim_check_acquire(struct sim_world *world, struct sim_node *node, uint32_t name);
-void sim_check_release(struct sim_world *world, struct sim_node *node, uint32_t name,
-                       uint64_t token);
-void sim_check_grant(struct sim_world *world, uint32_t name, const struct sim_waiter *to,
-                     uint64_t token);
-void sim_check_queued(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
-void sim_check_dequeued(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
-void sim_check_session_over(struct sim_world *world, uint32_t node, uint64_t life);
-void sim_check_turn(struct sim_world *world, uint32_t name, const struct sim_waiter *waiter);
-void sim_check_accepted(struct sim_world *world, uint32_t name, uint64_t token);
-/* After everything was mended: epochs are no excuse any more. */
-void sim_check_one_leader(struct sim_world *world, uint32_t name);
-void sim_check_led(struct sim_world *world, uint32_t name, const char *when);
-
 /* --- phases.c --- */
 /* The world of a seed: all its numbers, drawn from the seed. */
 void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config);
@@ -756,44 +619,5 @@ void sim_trace_label(const struct sim_node *node, char *buf, size_t size);
 /* Run it for the world's seed, to its end or until a promise is broken. */
 void sim_hosts_run(struct sim_world *world);
 void sim_hosts_free(struct sim_world *world);
-
-/* --- guard.c --- */
-/* Catch assertions from now on; before threads are started that run worlds. */
-void sim_guard(void);
-/* sim_world_run, and sim_hosts_run; an assertion that trips counts as a violation. */
-void sim_run_guarded(struct sim_world *world, tenure_ns until);
-void sim_hosts_run_guarded(struct sim_world *world);
-
-/* --- run.c --- */
-/* Prepare @world for a seed. */
-void sim_seed_open(struct sim_world *world, uint64_t seed);
-/* Simulate one seed in @world. */
-void sim_run_seed(struct sim_world *world, uint64_t seed);
-
-struct sim_plant {
-    const char *name, *promise, *wrong;
-};
-/* Plant @index (1 .. count); NULL at the end. */
-const struct sim_plant *sim_plant_at(uint32_t index);
-uint32_t sim_plant_find(const char *name); /* 0: no such plant. */
-/* Make the code make this mistake; false when this program was built without plants. */
-bool sim_plant_set(uint32_t index);
-
-/* --- crew.c --- */
-struct sim_totals {
-    struct sim_stats stats;
-    uint64_t seeds;
-    uint64_t violations;
-    uint64_t first_seed; /* The lowest seed that broke a promise. */
-    struct sim_violation first;
-    double seconds;
-};
-
-/* Simulate seeds @from .. @from + @count - 1 on @threads threads, or until the promise @stop_at
- * (may be NULL) is broken; then only that violation is told of. @progress (may be NULL) is called
- * about ten times a second from the calling thread. */
-void sim_run_many(uint64_t from, uint64_t count, uint32_t threads, const char *stop_at,
-                  void (*progress)(uint64_t done, uint64_t count, void *arg), void *arg,
-                  struct sim_totals *ret_totals);
 
 #endif

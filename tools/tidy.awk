@@ -91,8 +91,8 @@ function check_include(line,    path, from) {
 }
 
 function end_file() {
-    if (file != "" && lines > file_lines) {
-        print file ":" lines ": file of " lines " lines, at most " file_lines
+    if (file != "" && lines > most_lines) {
+        print file ":" lines ": file of " lines " lines, at most " most_lines
         bad = 1
     }
 }
@@ -112,11 +112,25 @@ function check_static(line,    name) {
                  " files; give it its module's noun")
 }
 
+# A tag is defined in one place, so that a search for it leads there.
+function check_tag(line,    tag) {
+    while (match(line, /(struct|union|enum) [a-z_0-9]+ \{/)) {
+        tag = substr(line, RSTART, RLENGTH - 2)
+        line = substr(line, RSTART + RLENGTH)
+        if (tag in tag_at)
+            complain(FNR, tag " is defined in " tag_at[tag] " as well")
+        else
+            tag_at[tag] = FILENAME
+    }
+}
+
 FNR == 1 {
     end_file()
     file = FILENAME
     folder = folder_of(FILENAME)
     is_c = FILENAME ~ /\.[ch]$/
+    is_ours = is_c && folder ~ /^(src\/|sim$|include\/)/ # A test is a program of its own.
+    most_lines = is_ours ? source_lines : file_lines
     is_prose = FILENAME ~ /\.(md|json|svg)$|\/go\.(mod|sum)$/
     # make wants tabs, and gofmt writes them.
     has_tabs = FILENAME ~ /(^|\/)Makefile$|\/debian\/rules$|\.go$|\/go\.mod$/
@@ -151,8 +165,10 @@ is_c {
         gsub(/[^a-z]/, "", call)
         complain(FNR, "banned call: " call)
     }
-    if (/^static / && folder ~ /^(src\/|sim$)/)
+    if (is_ours && /^static /)
         check_static(code)
+    if (is_ours)
+        check_tag(code)
     # clang-format puts a function's braces, and only those, alone in the first column.
     if (/^\{$/)
         function_start = FNR

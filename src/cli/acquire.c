@@ -55,7 +55,7 @@ static const char after[] =
     "Exit status: 0 granted, or the command's own; 64 bad usage, 69 store unavailable, 74 output\n"
     "lost, 75 held by another, 77 not permitted, 126 not executable, 127 not found.\n";
 
-struct request {
+struct acquire_request {
     struct tn_op op;
     struct tn_plan plan;
     tenure_ns ttl;
@@ -74,7 +74,7 @@ struct request {
 /* --- What was asked for --------------------------------------------------------------------- */
 
 /* The TTL must be one that a holder can live with. */
-static int check_ttl(struct request *request, const uint32_t *rho_ppm)
+static int check_ttl(struct acquire_request *request, const uint32_t *rho_ppm)
 {
     tn_plan_init(&request->plan, request->ttl);
     request->plan.hold_off = request->hold_off;
@@ -84,12 +84,12 @@ static int check_ttl(struct request *request, const uint32_t *rho_ppm)
 }
 
 /* What is left to the term when the store keeps the lease for @kept. */
-static tenure_ns without_hold_off(const struct request *request, tenure_ns kept)
+static tenure_ns without_hold_off(const struct acquire_request *request, tenure_ns kept)
 {
     return kept - (tn_plan_asked(&request->plan) - request->plan.ttl);
 }
 
-static int read_command(struct request *request, const struct tn_command *command)
+static int read_command(struct acquire_request *request, const struct tn_command *command)
 {
     if (command->rest_count == 1)
         return -1;
@@ -107,7 +107,8 @@ static int read_command(struct request *request, const struct tn_command *comman
 }
 
 /* Returns -1 to go on, or the exit status. */
-static int read_arguments(struct request *request, const char **ret_url, int argc, char **argv)
+static int read_arguments(struct acquire_request *request, const char **ret_url, int argc,
+                          char **argv)
 {
     bool no_command = argc > 1 && strcmp(argv[argc - 1], "--") == 0;
     const char *id = NULL;
@@ -155,7 +156,7 @@ static int read_arguments(struct request *request, const char **ret_url, int arg
 /* --- The answer ----------------------------------------------------------------------------- */
 
 /* The session ends, and what it has or waits for with it. */
-static void take_back(struct tn_cli_store *store, const struct request *request)
+static void take_back(struct tn_cli_store *store, const struct acquire_request *request)
 {
     struct tn_op op = { .kind = TN_OP_CLOSE, .session = request->op.session };
     struct tn_store_req req;
@@ -163,7 +164,7 @@ static void take_back(struct tn_cli_store *store, const struct request *request)
     (void)tn_cli_ask(store, &op, &req);
 }
 
-static int granted(struct tn_cli_store *store, struct request *request, uint64_t token)
+static int granted(struct tn_cli_store *store, struct acquire_request *request, uint64_t token)
 {
     char secret[TN_SECRET_TEXT];
     const struct tn_op *op = &request->op;
@@ -186,7 +187,7 @@ static int granted(struct tn_cli_store *store, struct request *request, uint64_t
     return TN_EXIT_IO;
 }
 
-static int tell_holder(const struct tn_cli_store *store, const struct request *request,
+static int tell_holder(const struct tn_cli_store *store, const struct acquire_request *request,
                        const struct tn_store_record *lease)
 {
     char buf[TN_CLI_LINE_MAX];
@@ -215,7 +216,7 @@ static int tell_holder(const struct tn_cli_store *store, const struct request *r
 }
 
 /* The place is given up, and the holder told; an answer to who waits need not say all of it. */
-static int not_granted(struct tn_cli_store *store, const struct request *request,
+static int not_granted(struct tn_cli_store *store, const struct acquire_request *request,
                        const struct tn_store_record *known)
 {
     struct tn_op read = { .kind = TN_OP_READ,
@@ -239,7 +240,7 @@ static void print_failure(int status)
     printf("unset TENURE_TOKEN TENURE_SECRET; (exit %d)\n", status);
 }
 
-static int end_by_signal(struct tn_cli_store *store, const struct request *request)
+static int end_by_signal(struct tn_cli_store *store, const struct acquire_request *request)
 {
     struct sigaction action = { .sa_handler = SIG_DFL };
     int number = tn_cli_caught(store);
@@ -260,7 +261,7 @@ static tenure_ns least(tenure_ns a, tenure_ns b)
     return a < b ? a : b;
 }
 
-static int fresh_secrets(struct request *request)
+static int fresh_secrets(struct acquire_request *request)
 {
     int rc = tn_random_secret(&request->op.session);
     if (rc == 0)
@@ -270,7 +271,7 @@ static int fresh_secrets(struct request *request)
 }
 
 /* The session as it should be: there, and with a full TTL when it is time. */
-static int keep_session(struct tn_cli_store *store, struct request *request,
+static int keep_session(struct tn_cli_store *store, struct acquire_request *request,
                         struct tn_store_req *ret_req)
 {
     tenure_ns now = tn_clock_now(&store->clock);
@@ -293,7 +294,7 @@ static int keep_session(struct tn_cli_store *store, struct request *request,
 
 /* What to do about the answer while there is time @left: wait for *@ret_next and ask again (-1), or
  * end with the exit status. */
-static int judge(struct tn_cli_store *store, struct request *request,
+static int judge(struct tn_cli_store *store, struct acquire_request *request,
                  const struct tn_store_req *req, tenure_ns left, tenure_ns *ret_next)
 {
     switch (req->answer) {
@@ -319,7 +320,8 @@ static int judge(struct tn_cli_store *store, struct request *request,
 
 /* Ask once: for the session if need be, then for the name. A grant that came while waiting is to
  * last a full TTL from when it is printed. */
-static int ask(struct tn_cli_store *store, struct request *request, struct tn_store_req *ret_req)
+static int ask(struct tn_cli_store *store, struct acquire_request *request,
+               struct tn_store_req *ret_req)
 {
     int rc = keep_session(store, request, ret_req);
 
@@ -340,7 +342,7 @@ static int ask(struct tn_cli_store *store, struct request *request, struct tn_st
 
 /* Without a wait this asks once. The wait ends with a last question, so that a grant that came in
  * the meantime is taken. */
-static int campaign(struct tn_cli_store *store, struct request *request)
+static int campaign(struct tn_cli_store *store, struct acquire_request *request)
 {
     tenure_ns end = store->start + request->wait;
 
@@ -366,7 +368,7 @@ static int campaign(struct tn_cli_store *store, struct request *request)
 }
 
 /* The TTL may be below what the engine grants, or above: then it must say so, not change it. */
-static int check_store(struct tn_cli_store *store, const struct request *request)
+static int check_store(struct tn_cli_store *store, const struct acquire_request *request)
 {
     tenure_ns asked = tn_plan_asked(&request->plan);
     const char *options = request->hold_off > 0 ? "--ttl and --hold-off" : "--ttl";
@@ -410,7 +412,7 @@ static void pass_store_on(const char *url)
 
 /* Take the command's form, with the lease in its environment. Returns only if there is no such
  * command: then the lease is given back. */
-static int become(const char *url, const struct request *request)
+static int become(const char *url, const struct acquire_request *request)
 {
     char secret[TN_SECRET_TEXT], word[TN_CLI_LINE_MAX];
     struct tn_cli_store store = { .ask = NULL };
@@ -452,7 +454,7 @@ static bool is_for_eval(int argc, char **argv)
 
 static int acquire(int argc, char **argv, bool *for_eval)
 {
-    struct request request = { .op = { .kind = TN_OP_ACQUIRE }, .ttl = TN_SEC(15) };
+    struct acquire_request request = { .op = { .kind = TN_OP_ACQUIRE }, .ttl = TN_SEC(15) };
     struct tn_cli_store store = { .ask = NULL };
     const char *url = NULL;
 

@@ -442,7 +442,7 @@ int tn_cli_learn(struct tn_cli_store *store, char *ret_why, size_t size)
     return lesson.status;
 }
 
-struct reading {
+struct clock_reading {
     struct tn_ask *ask;
     tenure_ns clock;
     int status;
@@ -452,7 +452,7 @@ struct reading {
 
 static void hear_clock(void *arg, int status, tenure_ns clock, const char *error)
 {
-    struct reading *reading = arg;
+    struct clock_reading *reading = arg;
 
     reading->clock = clock;
     reading->status = status;
@@ -464,7 +464,7 @@ static void hear_clock(void *arg, int status, tenure_ns clock, const char *error
 
 int tn_cli_read_clock(struct tn_cli_store *store, tenure_ns *ret_clock, struct tn_text *reterr)
 {
-    struct reading reading = { .ask = store->ask };
+    struct clock_reading reading = { .ask = store->ask };
 
     if (store->ops->read_clock == NULL) {
         const char *why = store->ops->clock_why;

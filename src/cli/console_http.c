@@ -47,7 +47,7 @@ enum request_state {
     OVER,      /* Answered, or its page has left. */
 };
 
-struct request {
+struct page_request {
     struct tn_list_node node; /* First; of all. */
     struct tn_console_http *http;
     struct tn_http_conn *conn; /* NULL: the page has left. */
@@ -71,7 +71,7 @@ struct request {
 
 /* The request is over: what happens to its connection from here on does not concern it. Returns
  * the connection; NULL: the page has left. */
-static struct tn_http_conn *detach(struct request *request)
+static struct tn_http_conn *detach(struct page_request *request)
 {
     struct tn_http_conn *conn = request->conn;
 
@@ -82,7 +82,7 @@ static struct tn_http_conn *detach(struct request *request)
     return conn;
 }
 
-static void set_answer(struct request *request, unsigned status, const char *type,
+static void set_answer(struct page_request *request, unsigned status, const char *type,
                        const void *bytes, size_t len, bool gzip)
 {
     struct tn_http_conn *conn = detach(request);
@@ -97,12 +97,12 @@ static void set_answer(struct request *request, unsigned status, const char *typ
                                 .len = len });
 }
 
-static void answer_json(struct request *request, unsigned status, const char *text)
+static void answer_json(struct page_request *request, unsigned status, const char *text)
 {
     set_answer(request, status, "application/json", text, strlen(text), false);
 }
 
-static void refuse_request(struct request *request, unsigned status, const char *word,
+static void refuse_request(struct page_request *request, unsigned status, const char *word,
                            const char *message)
 {
     char buf[700];
@@ -116,7 +116,7 @@ static void refuse_request(struct request *request, unsigned status, const char 
 }
 
 /* Room for @len more bytes. */
-static char *out_room(struct request *request, size_t len)
+static char *out_room(struct page_request *request, size_t len)
 {
     if (request->out_size - request->out_len < len) {
         size_t size = 2 * (request->out_len + len);
@@ -131,7 +131,7 @@ static char *out_room(struct request *request, size_t len)
     return request->out + request->out_len;
 }
 
-static void out_add(struct request *request, const char *bytes, size_t len)
+static void out_add(struct page_request *request, const char *bytes, size_t len)
 {
     char *to = out_room(request, len);
 
@@ -142,7 +142,7 @@ static void out_add(struct request *request, const char *bytes, size_t len)
 }
 
 /* Free the request, if it is over and nobody has it any more. */
-static void let_go(struct request *request)
+static void let_go(struct page_request *request)
 {
     if (request->state != OVER || request->pending || request->in_use)
         return;
@@ -156,7 +156,7 @@ static void let_go(struct request *request)
 /* --- Events --------------------------------------------------------------------------------- */
 
 /* The lease between @before and @after. */
-static void stream_one(struct request *request, const struct tn_seen *seen, const char *before,
+static void stream_one(struct page_request *request, const struct tn_seen *seen, const char *before,
                        const char *after)
 {
     char buf[LEASE_ROOM];
@@ -169,12 +169,12 @@ static void stream_one(struct request *request, const struct tn_seen *seen, cons
     out_add(request, buf, text.len);
 }
 
-static void stream_lease(struct request *request, const struct tn_seen *seen)
+static void stream_lease(struct page_request *request, const struct tn_seen *seen)
 {
     stream_one(request, seen, "event: lease\ndata: ", "\n\n");
 }
 
-static void stream_all(struct request *request)
+static void stream_all(struct page_request *request)
 {
     static const char synced[] = "event: synced\ndata: {}\n\n";
     const struct tn_dict *names = &request->http->console->names;
@@ -188,13 +188,13 @@ static void stream_all(struct request *request)
     request->state = FOLLOWING;
 }
 
-static bool is_stream(const struct request *request)
+static bool is_stream(const struct page_request *request)
 {
     return request->state == SYNCING || request->state == FOLLOWING;
 }
 
 /* Send the events that are there, if those before them have left. */
-static void push_events(struct request *request)
+static void push_events(struct page_request *request)
 {
     size_t len = request->out_len;
 
@@ -215,7 +215,7 @@ static void push_more(struct tn_http_conn *conn)
         push_events(conn->user);
 }
 
-static void begin_stream(struct request *request)
+static void begin_stream(struct page_request *request)
 {
     request->state = SYNCING;
     tn_http_conn_stream(request->conn, &(struct tn_http_response) { .status = TN_STATUS_OK,
@@ -230,15 +230,16 @@ static void begin_stream(struct request *request)
     push_events(request);
 }
 
-static struct request *next_request(const struct tn_console_http *http, struct request *request)
+static struct page_request *next_request(const struct tn_console_http *http,
+                                         struct page_request *request)
 {
     struct tn_list_node *next = request != NULL ? request->node.next : http->requests.ends.next;
-    return next != &http->requests.ends ? (struct request *)next : NULL;
+    return next != &http->requests.ends ? (struct page_request *)next : NULL;
 }
 
 void tn_console_http_changed(struct tn_console_http *http, const struct tn_seen *seen)
 {
-    for (struct request *it = next_request(http, NULL), *next; it != NULL; it = next) {
+    for (struct page_request *it = next_request(http, NULL), *next; it != NULL; it = next) {
         next = next_request(http, it);
         if (it->state != FOLLOWING)
             continue;
@@ -249,7 +250,7 @@ void tn_console_http_changed(struct tn_console_http *http, const struct tn_seen 
 
 void tn_console_http_synced(struct tn_console_http *http)
 {
-    for (struct request *it = next_request(http, NULL), *next; it != NULL; it = next) {
+    for (struct page_request *it = next_request(http, NULL), *next; it != NULL; it = next) {
         next = next_request(http, it);
         if (it->state != SYNCING)
             continue;
@@ -267,7 +268,7 @@ void tn_console_http_beat(struct tn_console_http *http)
     if (tn_console_is_fresh(http->console))
         (void)snprintf(buf, sizeof buf, "event: beat\ndata: {\"now\":%" PRId64 "}\n\n",
                        tn_wall_ms());
-    for (struct request *it = next_request(http, NULL), *next; it != NULL; it = next) {
+    for (struct page_request *it = next_request(http, NULL), *next; it != NULL; it = next) {
         next = next_request(http, it);
         if (!is_stream(it))
             continue;
@@ -278,7 +279,7 @@ void tn_console_http_beat(struct tn_console_http *http)
 
 /* --- What is asked of the store ------------------------------------------------------------- */
 
-static void finish_names(struct request *request)
+static void finish_names(struct page_request *request)
 {
     out_add(request, "]}\n", 4); /* With its zero. */
     if (request->gone)
@@ -288,7 +289,7 @@ static void finish_names(struct request *request)
 }
 
 /* The next of the names; false: there is none. */
-static bool take_name(struct request *request)
+static bool take_name(struct page_request *request)
 {
     const char *why;
 
@@ -306,7 +307,7 @@ static bool take_name(struct request *request)
     return false;
 }
 
-static void give_leases(struct request *request)
+static void give_leases(struct page_request *request)
 {
     struct tn_console *console = request->http->console;
     static const char head[] = "{\"cursor\":0,\"leases\":[";
@@ -331,7 +332,7 @@ static void give_leases(struct request *request)
 }
 
 /* The history that this console has recorded. */
-static void give_recorded(struct request *request)
+static void give_recorded(struct page_request *request)
 {
     const struct tn_console *console = request->http->console;
     const char *comma = "";
@@ -356,11 +357,11 @@ static void give_recorded(struct request *request)
     finish_names(request);
 }
 
-static void ask_history(struct request *request);
+static void ask_history(struct page_request *request);
 
 static void hear_history(void *arg, int status, const char *json, size_t len, const char *error)
 {
-    struct request *request = arg;
+    struct page_request *request = arg;
 
     request->pending = false;
     if (status == 0) {
@@ -376,7 +377,7 @@ static void hear_history(void *arg, int status, const char *json, size_t len, co
 }
 
 /* One name after the other, as the store keeps them. */
-static void ask_history(struct request *request)
+static void ask_history(struct page_request *request)
 {
     struct tn_store *store = request->http->console->store;
 
@@ -393,7 +394,8 @@ static void ask_history(struct request *request)
 
 static void hear_revoked_done(struct tn_store_req *req)
 {
-    struct request *request = (struct request *)((char *)req - offsetof(struct request, req));
+    struct page_request *request =
+        (struct page_request *)((char *)req - offsetof(struct page_request, req));
 
     request->pending = false;
     if (req->status == TENURE_E_DENIED)
@@ -410,7 +412,7 @@ static void hear_revoked_done(struct tn_store_req *req)
 
 static void hear_wish(void *arg, int status, enum tn_answer answer, const char *text)
 {
-    struct request *request = arg;
+    struct page_request *request = arg;
 
     request->pending = false;
     if (status == TENURE_E_DENIED)
@@ -428,7 +430,7 @@ static void hear_wish(void *arg, int status, enum tn_answer answer, const char *
 }
 
 /* The token goes along, so that a click on what is old takes nothing from the next holder. */
-static void serve_order(struct request *request, bool handover)
+static void serve_order(struct page_request *request, bool handover)
 {
     struct tn_op op = { .kind = TN_OP_REVOKE, .name = request->name };
     struct tn_console *console = request->http->console;
@@ -453,7 +455,7 @@ static void serve_order(struct request *request, bool handover)
     }
 }
 
-static void give_me(struct request *request)
+static void give_me(struct page_request *request)
 {
     const struct tn_console *console = request->http->console;
     char buf[1024];
@@ -482,7 +484,7 @@ static const char *path_below_key(const struct tn_console *console, const char *
     return url + 1 + TN_SECRET_DIGITS;
 }
 
-static bool has_names(struct request *request)
+static bool has_names(struct page_request *request)
 {
     request->at = tn_http_target_argument(&request->target, "names");
     if (request->at == NULL)
@@ -490,7 +492,7 @@ static bool has_names(struct request *request)
     return request->at != NULL;
 }
 
-static void serve_get(struct request *request, const char *path, const struct tn_page *page)
+static void serve_get(struct page_request *request, const char *path, const struct tn_page *page)
 {
     if (page != NULL) {
         set_answer(request, TN_STATUS_OK, tn_page_type(page), page->gzip, page->size, true);
@@ -522,7 +524,7 @@ static bool is_json(const struct tn_http_head *head)
     return type != NULL && type->len >= 16 && memcmp(type->bytes, "application/json", 16) == 0;
 }
 
-static void serve(struct request *request, const struct tn_http_head *head)
+static void serve(struct page_request *request, const struct tn_http_head *head)
 {
     const char *path = path_below_key(request->http->console, request->target.text);
     bool gets = tn_http_is(&head->method, "get") || request->conn->to_head;
@@ -560,7 +562,7 @@ static void refuse_bytes(struct tn_http_conn *conn, unsigned status, const char 
 static void serve_request(struct tn_http_conn *conn, const struct tn_http_head *head)
 {
     struct tn_console_http *http = tn_http_peer_of(conn)->server->arg;
-    struct request *request = calloc(1, sizeof *request);
+    struct page_request *request = calloc(1, sizeof *request);
 
     if (request == NULL) {
         refuse_bytes(conn, TN_STATUS_SERVICE_UNAVAILABLE, "out of memory");
@@ -582,7 +584,7 @@ static void serve_request(struct tn_http_conn *conn, const struct tn_http_head *
 /* The page has left. What the store was asked goes on. */
 static void page_gone(struct tn_http_peer *peer)
 {
-    struct request *request = peer->http.user;
+    struct page_request *request = peer->http.user;
 
     if (request == NULL)
         return;
@@ -622,7 +624,7 @@ struct tn_console_http *tn_console_http_open(struct tn_console *console, int fd)
 void tn_console_http_close(struct tn_console_http *http)
 {
     tn_http_server_close(&http->server);
-    for (struct request *it = next_request(http, NULL), *next; it != NULL; it = next) {
+    for (struct page_request *it = next_request(http, NULL), *next; it != NULL; it = next) {
         next = next_request(http, it);
         let_go(it);
     }

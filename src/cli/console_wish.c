@@ -21,7 +21,7 @@
 
 #define WISH_TTL TN_SEC(30)
 
-struct wish {
+struct console_wish {
     struct tn_store_req req; /* First; one at a time. */
     struct tn_list_node node;
     struct tn_console *console;
@@ -36,12 +36,12 @@ struct wish {
     char name[TN_NAME_MAX + 1], note[TN_NAME_MAX + 1], text[64];
 };
 
-static struct wish *wish_of(struct tn_list_node *node)
+static struct console_wish *wish_of(struct tn_list_node *node)
 {
-    return (struct wish *)((char *)node - offsetof(struct wish, node));
+    return (struct console_wish *)((char *)node - offsetof(struct console_wish, node));
 }
 
-static void answer(struct wish *wish, int status, enum tn_answer answer, const char *text)
+static void answer(struct console_wish *wish, int status, enum tn_answer answer, const char *text)
 {
     tn_wish_done *done = wish->done;
 
@@ -50,7 +50,8 @@ static void answer(struct wish *wish, int status, enum tn_answer answer, const c
         done(wish->arg, status, answer, text);
 }
 
-static void submit(struct wish *wish, enum tn_op_kind kind, void (*done)(struct tn_store_req *))
+static void submit(struct console_wish *wish, enum tn_op_kind kind,
+                   void (*done)(struct tn_store_req *))
 {
     const struct tn_store_ops *ops = wish->console->store->ops;
     struct tn_op op = { .kind = kind };
@@ -77,7 +78,7 @@ static void submit(struct wish *wish, enum tn_op_kind kind, void (*done)(struct 
     tn_store_submit(wish->console->store, &wish->req);
 }
 
-static void wish_free(struct wish *wish)
+static void wish_free(struct console_wish *wish)
 {
     tn_list_remove(&wish->node);
     free(wish);
@@ -85,11 +86,11 @@ static void wish_free(struct wish *wish)
 
 static void hear_closed(struct tn_store_req *req)
 {
-    wish_free((struct wish *)req);
+    wish_free((struct console_wish *)req);
 }
 
 /* No further step, and what there is of the note ends. */
-static void end(struct wish *wish)
+static void end(struct console_wish *wish)
 {
     if (wish->opened && !wish->console->ending)
         submit(wish, TN_OP_CLOSE, hear_closed);
@@ -98,7 +99,7 @@ static void end(struct wish *wish)
 }
 
 /* Whether the step has failed; then that is told. */
-static bool has_failed(struct wish *wish)
+static bool has_failed(struct console_wish *wish)
 {
     if (wish->req.status == 0)
         return false;
@@ -108,7 +109,7 @@ static bool has_failed(struct wish *wish)
 
 static void hear_acquired(struct tn_store_req *req)
 {
-    struct wish *wish = (struct wish *)req;
+    struct console_wish *wish = (struct console_wish *)req;
 
     wish->busy = false;
     if (!has_failed(wish) && req->answer == TN_ANSWER_GRANTED) {
@@ -131,7 +132,7 @@ static void hear_acquired(struct tn_store_req *req)
 
 static void hear_opened(struct tn_store_req *req)
 {
-    struct wish *wish = (struct wish *)req;
+    struct console_wish *wish = (struct console_wish *)req;
 
     wish->opened = true; /* Perhaps, if it has failed. */
     if (has_failed(wish))
@@ -142,7 +143,7 @@ static void hear_opened(struct tn_store_req *req)
 
 static void hear_holder(struct tn_store_req *req)
 {
-    struct wish *wish = (struct wish *)req;
+    struct console_wish *wish = (struct console_wish *)req;
 
     if (has_failed(wish)) {
         end(wish);
@@ -157,7 +158,7 @@ static void hear_holder(struct tn_store_req *req)
 bool tn_wish_handover(struct tn_console *console, const char *name, uint64_t token,
                       tn_wish_done *done, void *arg)
 {
-    struct wish *wish = calloc(1, sizeof *wish);
+    struct console_wish *wish = calloc(1, sizeof *wish);
 
     if (wish == NULL)
         return false;
@@ -193,7 +194,7 @@ void tn_wish_tick(struct tn_console *console)
     tenure_ns now = tn_console_now(console);
 
     for (struct tn_list_node *node = ends->next, *next; node != ends; node = next) {
-        struct wish *wish = wish_of(node);
+        struct console_wish *wish = wish_of(node);
         next = node->next;
         if (!wish->busy && (wish->over || now >= wish->until))
             end(wish);

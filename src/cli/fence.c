@@ -57,7 +57,7 @@ enum action { ADMIT, RAISE, SHOW, WRITE, INSTALL, REMOVE, ACTIONS };
 static const char *const action_names[ACTIONS + 1] = { "admit", "raise",   "show",
                                                        "write", "install", "remove" };
 
-struct request {
+struct fence_request {
     enum action action;
     const char *url;
     const char *table;
@@ -115,7 +115,8 @@ static int read_token(const char *action, const char *word, uint64_t *ret_token)
 }
 
 /* The words after the action: a resource, a token, both, or none. */
-static int read_words(struct request *request, char **words, size_t count, bool takes_resource)
+static int read_words(struct fence_request *request, char **words, size_t count,
+                      bool takes_resource)
 {
     const char *action = action_names[request->action];
     bool takes_token =
@@ -145,7 +146,7 @@ static int read_words(struct request *request, char **words, size_t count, bool 
 }
 
 /* Options that another action has. */
-static int check_options(const struct request *request, const char *resource)
+static int check_options(const struct fence_request *request, const char *resource)
 {
     bool tables = request->action == INSTALL || request->action == REMOVE;
     const char *wrong = NULL;
@@ -165,7 +166,7 @@ static int check_options(const struct request *request, const char *resource)
     return wrong != NULL ? fail(TN_EXIT_USAGE, action_names[request->action], wrong) : -1;
 }
 
-static int check_url(const struct request *request, bool *ret_single)
+static int check_url(const struct fence_request *request, bool *ret_single)
 {
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;
@@ -176,7 +177,7 @@ static int check_url(const struct request *request, bool *ret_single)
     return rc < 0 ? fail(TN_EXIT_USAGE, action_names[request->action], buf) : -1;
 }
 
-static int check_resource(const struct request *request)
+static int check_resource(const struct fence_request *request)
 {
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;
@@ -188,7 +189,7 @@ static int check_resource(const struct request *request)
     return rc < 0 ? fail(TN_EXIT_USAGE, action_names[request->action], buf) : -1;
 }
 
-static int read_arguments(struct request *request, int argc, char **argv)
+static int read_arguments(struct fence_request *request, int argc, char **argv)
 {
     const char *resource = NULL;
     bool single = false;
@@ -225,7 +226,7 @@ static int read_arguments(struct request *request, int argc, char **argv)
 
 /* --- Answers -------------------------------------------------------------------------------- */
 
-static int store_fail(const struct request *request, int rc, const char *text)
+static int store_fail(const struct fence_request *request, int rc, const char *text)
 {
     int status = TN_EXIT_UNAVAILABLE;
 
@@ -238,7 +239,7 @@ static int store_fail(const struct request *request, int rc, const char *text)
 }
 
 /* What stands for the resource in the answers: its name, else the path. */
-static const char *subject(const struct request *request)
+static const char *subject(const struct fence_request *request)
 {
     if (request->resource != NULL)
         return request->resource;
@@ -261,7 +262,7 @@ static void print_resource(const char *resource, bool json)
     free(buf);
 }
 
-static int answer(const struct request *request, int rc, uint64_t highest, const char *error)
+static int answer(const struct fence_request *request, int rc, uint64_t highest, const char *error)
 {
     char buf[TN_CLI_LINE_MAX];
     struct tn_text text;
@@ -284,7 +285,7 @@ static int answer(const struct request *request, int rc, uint64_t highest, const
 
 static void print_fence(void *arg, const char *resource, uint64_t token)
 {
-    const struct request *request = arg;
+    const struct fence_request *request = arg;
 
     if (request->json) {
         printf("{\"resource\":");
@@ -333,7 +334,8 @@ static int read_input(char **ret_data, size_t *ret_len)
     return -1;
 }
 
-static int show(struct tn_fence_target *target, struct request *request, struct tn_text *error)
+static int show(struct tn_fence_target *target, struct fence_request *request,
+                struct tn_text *error)
 {
     uint64_t highest;
     int rc;
@@ -348,7 +350,7 @@ static int show(struct tn_fence_target *target, struct request *request, struct 
     return rc < 0 ? store_fail(request, rc, tn_text_str(error)) : TN_EXIT_OK;
 }
 
-static int act(struct tn_fence_target *target, struct request *request, const char *data,
+static int act(struct tn_fence_target *target, struct fence_request *request, const char *data,
                size_t len)
 {
     char buf[TN_CLI_LINE_MAX];
@@ -378,7 +380,7 @@ static int act(struct tn_fence_target *target, struct request *request, const ch
     }
 }
 
-static int print_install(const struct request *request)
+static int print_install(const struct fence_request *request)
 {
     const char *text = tn_fence_install_text(request->url);
 
@@ -389,14 +391,14 @@ static int print_install(const struct request *request)
 }
 
 /* Writing a file makes it, as a shell's > does; a fence alone is made by asking for it. */
-static bool makes_file(const struct request *request)
+static bool makes_file(const struct fence_request *request)
 {
     return request->action == WRITE || (request->action == INSTALL && request->table == NULL);
 }
 
 int tn_cli_fence(int argc, char **argv)
 {
-    struct request request = { .timeout = TN_SEC(5) };
+    struct fence_request request = { .timeout = TN_SEC(5) };
     struct tn_fence_target *target = NULL;
     char buf[TN_CLI_LINE_MAX];
     struct tn_text error;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "sim/run.h"
 #include "sim/script.h"
 
 static uint32_t cores(void)

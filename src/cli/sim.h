@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/run.h"
 #include "sim/script.h"
 
 /* Within so many seeds each planted bug must break its promise. Most need fewer than a hundred. */

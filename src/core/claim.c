@@ -9,16 +9,8 @@
 #include "core/claim.h"
 
 #include "base/assert.h"
+#include "core/claim_term.h"
 #include "core/plant.h"
-
-static const uint8_t allowed[TN_CLAIM_STATE_COUNT] = {
-    [TN_CLAIM_WATCHING] = 1 << TN_CLAIM_ACQUIRING | 1 << TN_CLAIM_RAISING | 1 << TN_CLAIM_RELEASING,
-    [TN_CLAIM_ACQUIRING] = 1 << TN_CLAIM_WATCHING | 1 << TN_CLAIM_RAISING | 1 << TN_CLAIM_RELEASING,
-    [TN_CLAIM_RAISING] = 1 << TN_CLAIM_HOLDING | 1 << TN_CLAIM_RELEASING | 1 << TN_CLAIM_WATCHING,
-    [TN_CLAIM_HOLDING] = 1 << TN_CLAIM_DRAINING,
-    [TN_CLAIM_DRAINING] = 1 << TN_CLAIM_RELEASING | 1 << TN_CLAIM_WATCHING,
-    [TN_CLAIM_RELEASING] = 1 << TN_CLAIM_WATCHING | 1 << TN_CLAIM_DRAINING,
-};
 
 void tn_claim_init(struct tn_claim *claim, const struct tn_claim_config *config,
                    const struct tn_session *session, uint64_t seed)
@@ -47,25 +39,6 @@ void tn_claim_resume(struct tn_claim *claim, uint64_t gen, uint64_t token)
     claim->state = token > 0 ? TN_CLAIM_HOLDING : TN_CLAIM_RELEASING;
 }
 
-static struct tn_claim_action *add(struct tn_claim_actions *out, enum tn_claim_action_kind kind)
-{
-    TN_ASSERT(out->count < TN_CLAIM_ACTIONS);
-    struct tn_claim_action *action = &out->list[out->count++];
-    *action = (struct tn_claim_action) { .kind = kind };
-    return action;
-}
-
-static void move(struct tn_claim *claim, enum tn_claim_state state)
-{
-    TN_ASSERT(allowed[claim->state] & 1 << state);
-    claim->state = state;
-}
-
-static tenure_ns jittered(struct tn_claim *claim, tenure_ns span)
-{
-    return tn_plan_jittered(&claim->prng, span, claim->config->jitter_ppm);
-}
-
 /* How long to rely on a store that tells. */
 static tenure_ns queue_poll(const struct tn_claim *claim)
 {
@@ -78,115 +51,7 @@ static tenure_ns queue_poll(const struct tn_claim *claim)
 
 static void read_record(struct tn_claim *claim, struct tn_claim_actions *out)
 {
-    add(out, TN_CLAIM_DO_READ)->read = ++claim->reads;
-}
-
-/* R1: only who could lead at once may acquire; and never beside work that has not stopped (P5). */
-static bool wants(const struct tn_claim *claim)
-{
-    return claim->campaigning && (claim->ready || TN_PLANT(NOT_READY_WINS)) &&
-           (!claim->working || TN_PLANT(DRAIN_FORGOTTEN)) &&
-           !tn_notes_bar(&claim->notes, claim->now) && tn_session_valid(claim->session, claim->now);
-}
-
-static void watch(struct tn_claim *claim, bool queued, tenure_ns poll_in)
-{
-    if (claim->state != TN_CLAIM_WATCHING)
-        move(claim, TN_CLAIM_WATCHING);
-    claim->queued = queued;
-    claim->retry_at = TN_PLANT(NO_POLL) ? TN_NEVER : claim->now + jittered(claim, poll_in);
-    claim->give_up_at = TN_NEVER;
-}
-
-static void acquire(struct tn_claim *claim, struct tn_claim_actions *out)
-{
-    TN_ASSERT(claim->token == 0 || TN_PLANT(DRAIN_FORGOTTEN));
-    if (claim->state != TN_CLAIM_ACQUIRING)
-        move(claim, TN_CLAIM_ACQUIRING);
-    claim->life = claim->session->life;
-    claim->retry_at = claim->now + claim->config->attempt_timeout;
-    add(out, TN_CLAIM_DO_ACQUIRE)->gen = claim->gen;
-}
-
-/* Send the release of the present generation; a token of 0 withdraws an acquire. */
-static void release(struct tn_claim *claim, struct tn_claim_actions *out)
-{
-    /* P5: the work has stopped, or (after a stall) the deadline that everyone counts on is over. */
-    TN_ASSERT(!claim->working || claim->now >= claim->give_up_at || TN_PLANT(DRAIN_SKIPPED));
-    if (claim->state != TN_CLAIM_RELEASING)
-        move(claim, TN_CLAIM_RELEASING);
-    claim->queued = claim->resuming = false;
-    claim->retry_at =
-        TN_PLANT(RELEASE_ONCE) ? TN_NEVER : claim->now + claim->config->attempt_timeout;
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_RELEASE);
-    action->gen = claim->gen;
-    action->token = claim->token;
-}
-
-/* The generation is used up: nothing of it is held or waited for, as far as the store told. The
- * next campaign may begin at once; only after a refusal it waits, so as not to run in circles. */
-static void finish_term(struct tn_claim *claim)
-{
-    if (claim->yields)
-        tn_notes_stand_back(&claim->notes, claim->now, claim->token, &claim->config->notes);
-    claim->yields = false;
-    tenure_ns wait = claim->refused || !wants(claim) ? claim->config->poll_every : 0;
-
-    claim->refused = false;
-    if (claim->token > claim->high_token)
-        claim->high_token = claim->token;
-    claim->token = 0;
-    claim->owed = false;
-    claim->gen++;
-    if (claim->working && !TN_PLANT(DRAIN_FORGOTTEN)) {
-        if (claim->state != TN_CLAIM_DRAINING)
-            move(claim, TN_CLAIM_DRAINING);
-        claim->retry_at = TN_NEVER;
-        claim->give_up_at = TN_NEVER;
-    } else {
-        watch(claim, false, wait);
-        if (!wants(claim) && !claim->unsettled && !claim->observing)
-            claim->retry_at = TN_NEVER; /* Nothing to wait for. */
-    }
-}
-
-/* Refuse a grant before the application heard of it. */
-static void refuse_grant(struct tn_claim *claim, enum tn_reason reason,
-                         struct tn_claim_actions *out)
-{
-    TN_ASSERT(!claim->working);
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_REFUSED);
-    action->reason = reason;
-    action->token = claim->token;
-    action->seen = reason == TN_REASON_TOKEN_REGRESSED ? claim->high_token : 0;
-    claim->refused = true;
-    if (claim->notes.rank != NULL)
-        tn_rank_refused(claim->notes.rank, claim->now, claim->config->notes.back);
-    release(claim, out);
-}
-
-static void won(struct tn_claim *claim, struct tn_claim_actions *out)
-{
-    TN_ASSERT(claim->token > 0);
-    TN_ASSERT(!claim->working || TN_PLANT(WON_TWICE) || TN_PLANT(DRAIN_FORGOTTEN));
-    if (claim->state != TN_CLAIM_HOLDING)
-        move(claim, TN_CLAIM_HOLDING);
-    claim->working = true;
-    claim->retry_at = TN_NEVER;
-    claim->give_up_at = TN_NEVER;
-    claim->check_in_by = TN_NEVER;
-    if (claim->config->stall_after > 0 && !TN_PLANT(STALL_KEPT))
-        claim->check_in_by = claim->now + claim->config->stall_after;
-    tn_notes_won(&claim->notes, claim->now, claim->token, &claim->config->notes);
-    add(out, TN_CLAIM_DO_WON)->token = claim->token;
-}
-
-static void raise_fences(struct tn_claim *claim, struct tn_claim_actions *out)
-{
-    claim->retry_at = claim->now + claim->config->attempt_timeout;
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_RAISE);
-    action->gen = claim->gen;
-    action->token = claim->token;
+    tn_claim_add(out, TN_CLAIM_DO_READ)->read = ++claim->reads;
 }
 
 /* Whether @token was already passed by in this name's history, as far as this candidate saw it. */
@@ -202,13 +67,10 @@ static void give_back(const struct tn_claim *claim, const struct tn_claim_event 
 {
     if (TN_PLANT(STRAY_KEPT) || !tn_session_valid(claim->session, claim->now))
         return;
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_RELEASE);
+    struct tn_claim_action *action = tn_claim_add(out, TN_CLAIM_DO_RELEASE);
     action->gen = event->gen;
     action->token = event->token;
 }
-
-static bool leads(const struct tn_claim *claim);
-static void lose_early(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out);
 
 /* Not asked about in the present session yet. */
 static bool is_from_before(const struct tn_claim *claim)
@@ -221,12 +83,12 @@ static void ask_again(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     claim->life = claim->session->life;
     if (claim->state == TN_CLAIM_RELEASING) {
-        release(claim, out);
+        tn_claim_release(claim, out);
         return;
     }
     claim->first_read = claim->reads + 1;
     claim->retry_at = claim->now + claim->config->attempt_timeout;
-    add(out, TN_CLAIM_DO_ACQUIRE)->gen = claim->gen;
+    tn_claim_add(out, TN_CLAIM_DO_ACQUIRE)->gen = claim->gen;
 }
 
 /* N2: a token names one term, for ever. With the same one the term goes on; otherwise it was over
@@ -237,12 +99,12 @@ static void confirm(struct tn_claim *claim, uint64_t token, struct tn_claim_acti
     claim->retry_at = TN_NEVER;
     if (token == claim->token && claim->state == TN_CLAIM_HOLDING) {
         tn_notes_see(&claim->notes, claim->now, true, token, &claim->config->notes);
-        add(out, TN_CLAIM_DO_WON)->token = token;
+        tn_claim_add(out, TN_CLAIM_DO_WON)->token = token;
     }
     if (token == claim->token)
         return;
-    if (leads(claim))
-        lose_early(claim, TN_REASON_EXPIRED, out);
+    if (tn_claim_leads(claim))
+        tn_claim_lose_early(claim, TN_REASON_EXPIRED, out);
     claim->token = token; /* Of what is to be given back; 0: a place in line at most. */
 }
 
@@ -252,7 +114,7 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
     bool waiting = claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_WATCHING;
 
     if (TN_PLANT(WON_TWICE) && claim->state == TN_CLAIM_HOLDING && event->gen == claim->gen)
-        won(claim, out);
+        tn_claim_won(claim, out);
     if (event->gen == claim->gen && claim->resuming) {
         confirm(claim, event->token, out);
         return;
@@ -270,55 +132,23 @@ static void granted(struct tn_claim *claim, const struct tn_claim_event *event,
     claim->first_read = claim->reads + 1;
     claim->lost = false;
     claim->queued = false;
-    if (!wants(claim)) {
-        release(claim, out);
+    if (!tn_claim_wants(claim)) {
+        tn_claim_release(claim, out);
     } else if (regressed(claim, event->token)) {
-        refuse_grant(claim, TN_REASON_TOKEN_REGRESSED, out);
+        tn_claim_refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
     } else if (event->token <= claim->revoked_token && !TN_PLANT(REVOKE_FORGOTTEN)) {
-        refuse_grant(claim, TN_REASON_REVOKED, out);
+        tn_claim_refuse(claim, TN_REASON_REVOKED, out);
     } else if (claim->config->fenced && !TN_PLANT(FENCE_AFTER_WON) &&
                !(TN_PLANT(SOFT_UNRAISED) && claim->config->soft > 0)) {
-        move(claim, TN_CLAIM_RAISING);
+        tn_claim_move(claim, TN_CLAIM_RAISING);
         claim->give_up_at = claim->now + claim->config->raise_timeout;
-        raise_fences(claim, out);
+        tn_claim_raise(claim, out);
     } else {
-        move(claim, TN_CLAIM_RAISING);
-        won(claim, out);
+        tn_claim_move(claim, TN_CLAIM_RAISING);
+        tn_claim_won(claim, out);
         if (claim->config->fenced)
-            raise_fences(claim, out);
+            tn_claim_raise(claim, out);
     }
-}
-
-static bool leads(const struct tn_claim *claim)
-{
-    return (claim->state == TN_CLAIM_HOLDING || claim->state == TN_CLAIM_DRAINING) &&
-           claim->token > 0 && !claim->lost;
-}
-
-static void lose(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
-{
-    TN_ASSERT(claim->working);
-    TN_ASSERT(leads(claim));
-    if (claim->state == TN_CLAIM_HOLDING)
-        move(claim, TN_CLAIM_DRAINING);
-    claim->lost = true;
-    claim->check_in_by = TN_NEVER;
-    claim->give_up_at = TN_NEVER;
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_LOST);
-    action->reason = reason;
-    action->token = claim->token;
-    action->proven = claim->session->proven;
-}
-
-/* The term ends while its session lives on: the lease has to be given back, but only once the work
- * has stopped. A stalled worker never says so; then the deadline as it stands now decides, and the
- * hold-off behind it, because that is when an expiry would have let the lease go as well. */
-static void lose_early(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
-{
-    lose(claim, reason, out);
-    claim->owed = true;
-    if (reason == TN_REASON_STALLED)
-        claim->give_up_at = tn_session_deadline(claim->session) + claim->session->plan->hold_off;
 }
 
 /* @kind NONE: the application resigns, nobody asked. */
@@ -326,15 +156,15 @@ static void step_down(struct tn_claim *claim, enum tn_note_kind kind, struct tn_
 {
     if (claim->state != TN_CLAIM_HOLDING)
         return;
-    move(claim, TN_CLAIM_DRAINING);
+    tn_claim_move(claim, TN_CLAIM_DRAINING);
     claim->give_up_at = claim->now + claim->config->drain_timeout;
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_DRAIN);
+    struct tn_claim_action *action = tn_claim_add(out, TN_CLAIM_DO_DRAIN);
     action->token = claim->token;
     action->reason = kind != TN_NOTE_NONE ? TN_REASON_NOTE_ASKED : TN_REASON_NONE;
     action->note = kind;
     if (TN_PLANT(DRAIN_SKIPPED)) {
-        lose(claim, TN_REASON_RELEASED, out);
-        release(claim, out);
+        tn_claim_lose(claim, TN_REASON_RELEASED, out);
+        tn_claim_release(claim, out);
     }
 }
 
@@ -358,15 +188,15 @@ static void drained(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     if (!claim->working)
         return;
-    if (leads(claim)) /* Resigned, or the work ended by itself, which comes to the same. */
-        lose_early(claim, TN_REASON_RELEASED, out);
+    if (tn_claim_leads(claim)) /* Resigned, or the work ended by itself, which comes to the same. */
+        tn_claim_lose_early(claim, TN_REASON_RELEASED, out);
     claim->working = false;
     if (claim->state != TN_CLAIM_DRAINING)
         return;
     if (claim->owed)
-        release(claim, out);
+        tn_claim_release(claim, out);
     else
-        finish_term(claim);
+        tn_claim_finish_term(claim);
 }
 
 /* Not wanted any more, before anything was granted: leave the queue, or whatever is on its way. */
@@ -375,30 +205,30 @@ static void withdraw(struct tn_claim *claim, struct tn_claim_actions *out)
     if (claim->state == TN_CLAIM_ACQUIRING)
         claim->unsettled = true;
     if (claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_RAISING || claim->queued)
-        release(claim, out);
+        tn_claim_release(claim, out);
 }
 
 static void session_lost(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     claim->unsettled = false; /* Whatever arrives now is refused or dies with the session. */
     claim->resuming = false;
-    if (leads(claim))
-        lose(claim, claim->session->reason, out);
+    if (tn_claim_leads(claim))
+        tn_claim_lose(claim, claim->session->reason, out);
     claim->queued = false;
     if (claim->state == TN_CLAIM_WATCHING)
         claim->gen++; /* Of whatever is on its way nothing may be taken for the next life's. */
     else
-        finish_term(claim);
+        tn_claim_finish_term(claim);
     claim->retry_at = TN_NEVER; /* Until the session is live again. */
 }
 
 /* The lease is gone from the store, and the session goes on. */
 static void taken_away(struct tn_claim *claim, enum tn_reason reason, struct tn_claim_actions *out)
 {
-    if (leads(claim))
-        lose_early(claim, reason, out);
+    if (tn_claim_leads(claim))
+        tn_claim_lose_early(claim, reason, out);
     else if (claim->state == TN_CLAIM_RAISING)
-        refuse_grant(claim, reason, out);
+        tn_claim_refuse(claim, reason, out);
 }
 
 static void revoked(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
@@ -426,7 +256,7 @@ static void tell_leader(struct tn_claim *claim, const struct tn_claim_event *eve
     claim->hurried = false;
     claim->leader_token = event->token;
     claim->leader_held = event->held;
-    struct tn_claim_action *action = add(out, TN_CLAIM_DO_LEADER);
+    struct tn_claim_action *action = tn_claim_add(out, TN_CLAIM_DO_LEADER);
     action->token = event->token;
     action->held = event->held;
     action->mine = event->mine;
@@ -461,8 +291,9 @@ static void observed(struct tn_claim *claim, const struct tn_claim_event *event,
                    out);
         return;
     }
-    if (!event->held && claim->state == TN_CLAIM_WATCHING && !claim->queued && wants(claim))
-        acquire(claim, out);
+    if (!event->held && claim->state == TN_CLAIM_WATCHING && !claim->queued &&
+        tn_claim_wants(claim))
+        tn_claim_acquire(claim, out);
 }
 
 static void fences_raised(struct tn_claim *claim, const struct tn_claim_event *event,
@@ -472,30 +303,31 @@ static void fences_raised(struct tn_claim *claim, const struct tn_claim_event *e
         return;
     if (event->kind == TN_CLAIM_EV_STALE && event->token > claim->token) {
         claim->high_token = event->token;
-        refuse_grant(claim, TN_REASON_TOKEN_REGRESSED, out);
+        tn_claim_refuse(claim, TN_REASON_TOKEN_REGRESSED, out);
     } else if (event->kind == TN_CLAIM_EV_BARRED && event->token == claim->token) {
-        refuse_grant(claim, TN_REASON_FENCE, out);
+        tn_claim_refuse(claim, TN_REASON_FENCE, out);
     } else if (event->kind == TN_CLAIM_EV_RAISED && event->token == claim->token) {
         if (tn_session_valid(claim->session, claim->now))
-            won(claim, out);
+            tn_claim_won(claim, out);
     }
 }
 
 static void failed(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     if (TN_PLANT(FENCE_SKIPPED) && claim->state == TN_CLAIM_RAISING) {
-        won(claim, out);
+        tn_claim_won(claim, out);
         return;
     }
     if (claim->state == TN_CLAIM_ACQUIRING || claim->state == TN_CLAIM_RAISING ||
         claim->state == TN_CLAIM_RELEASING || claim->resuming)
-        claim->retry_at = claim->now + jittered(claim, claim->config->backoff);
+        claim->retry_at = claim->now + tn_claim_jittered(claim, claim->config->backoff);
 }
 
 /* Who leads? Again after a while, sooner when there was no answer. */
 static void look(struct tn_claim *claim, struct tn_claim_actions *out)
 {
-    watch(claim, claim->queued, claim->informed ? queue_poll(claim) : claim->config->poll_every);
+    tn_claim_watch(claim, claim->queued,
+                   claim->informed ? queue_poll(claim) : claim->config->poll_every);
     read_record(claim, out);
 }
 
@@ -505,12 +337,12 @@ static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
     claim->retry_at = TN_NEVER;
     switch (claim->state) {
     case TN_CLAIM_WATCHING:
-        if (wants(claim) && (claim->queued || !claim->config->observed)) {
-            acquire(claim, out);  /* Doubles as a read: a queued one keeps its place. */
-            if (claim->unsettled) /* The holder may be a stray grant of our own: look. */
+        if (tn_claim_wants(claim) && (claim->queued || !claim->config->observed)) {
+            tn_claim_acquire(claim, out); /* Doubles as a read: a queued one keeps its place. */
+            if (claim->unsettled)         /* The holder may be a stray grant of our own: look. */
                 read_record(claim, out);
-        } else if (wants(claim) || claim->unsettled) {
-            watch(claim, claim->queued, claim->config->poll_every);
+        } else if (tn_claim_wants(claim) || claim->unsettled) {
+            tn_claim_watch(claim, claim->queued, claim->config->poll_every);
             read_record(claim, out);
         } else if (claim->observing) {
             look(claim, out);
@@ -518,13 +350,13 @@ static void retry(struct tn_claim *claim, struct tn_claim_actions *out)
         break;
     case TN_CLAIM_ACQUIRING:
         claim->unsettled = true; /* The first one may arrive at any time, even after a release. */
-        acquire(claim, out);
+        tn_claim_acquire(claim, out);
         break;
     case TN_CLAIM_RAISING:
-        raise_fences(claim, out);
+        tn_claim_raise(claim, out);
         break;
     case TN_CLAIM_RELEASING:
-        release(claim, out);
+        tn_claim_release(claim, out);
         break;
     case TN_CLAIM_HOLDING:
         if (claim->resuming)
@@ -540,11 +372,11 @@ static void give_up(struct tn_claim *claim, struct tn_claim_actions *out)
 {
     if (claim->state == TN_CLAIM_RAISING) {
         claim->give_up_at = TN_NEVER;
-        refuse_grant(claim, TN_REASON_FENCE, out);
+        tn_claim_refuse(claim, TN_REASON_FENCE, out);
     } else if (claim->state == TN_CLAIM_DRAINING && !claim->lost) {
-        lose_early(claim, TN_REASON_STALLED, out);
+        tn_claim_lose_early(claim, TN_REASON_STALLED, out);
     } else if (claim->state == TN_CLAIM_DRAINING) {
-        release(claim, out); /* A stall: the frozen deadline is over. */
+        tn_claim_release(claim, out); /* A stall: the frozen deadline is over. */
     }
 }
 
@@ -556,14 +388,14 @@ static void settle(struct tn_claim *claim, struct tn_claim_actions *out)
     bool was_barred = claim->barred;
 
     if (claim->now >= claim->check_in_by)
-        lose_early(claim, TN_REASON_STALLED, out);
+        tn_claim_lose_early(claim, TN_REASON_STALLED, out);
     if (claim->now >= claim->give_up_at)
         give_up(claim, out);
     obey(claim, out);
     claim->barred = tn_notes_bar(&claim->notes, claim->now);
     if (was_barred && !claim->barred)
         campaign(claim, out);
-    if (!wants(claim) && !claim->working && tn_session_valid(claim->session, claim->now))
+    if (!tn_claim_wants(claim) && !claim->working && tn_session_valid(claim->session, claim->now))
         withdraw(claim, out);
     if (claim->now >= claim->retry_at)
         retry(claim, out);
@@ -571,12 +403,12 @@ static void settle(struct tn_claim *claim, struct tn_claim_actions *out)
 
 static void campaign(struct tn_claim *claim, struct tn_claim_actions *out)
 {
-    if (claim->state == TN_CLAIM_WATCHING && !claim->queued && wants(claim)) {
+    if (claim->state == TN_CLAIM_WATCHING && !claim->queued && tn_claim_wants(claim)) {
         if (claim->config->observed) {
-            watch(claim, false, claim->config->poll_every);
+            tn_claim_watch(claim, false, claim->config->poll_every);
             read_record(claim, out);
         } else {
-            acquire(claim, out);
+            tn_claim_acquire(claim, out);
         }
     } else if (claim->state == TN_CLAIM_WATCHING && claim->observing && !claim->queued) {
         look(claim, out);
@@ -625,10 +457,10 @@ static void hear_application(struct tn_claim *claim, const struct tn_claim_event
  */
 static void held(struct tn_claim *claim, uint64_t token, struct tn_claim_actions *out)
 {
-    watch(claim, false, claim->config->poll_every);
+    tn_claim_watch(claim, false, claim->config->poll_every);
     if (!claim->leader_held && claim->leader_token >= token && token > 0 && !claim->hurried) {
         claim->hurried = true;
-        acquire(claim, out);
+        tn_claim_acquire(claim, out);
     }
 }
 
@@ -644,7 +476,7 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
         if (ours && claim->resuming)
             confirm(claim, 0, out);
         else if (ours && claim->state == TN_CLAIM_ACQUIRING)
-            watch(claim, true, queue_poll(claim));
+            tn_claim_watch(claim, true, queue_poll(claim));
         break;
     case TN_CLAIM_EV_HELD:
         if (ours && claim->resuming)
@@ -658,13 +490,13 @@ static void hear_store(struct tn_claim *claim, const struct tn_claim_event *even
         break;
     case TN_CLAIM_EV_RELEASED:
         if (ours && claim->state == TN_CLAIM_RELEASING)
-            finish_term(claim);
+            tn_claim_finish_term(claim);
         break;
     case TN_CLAIM_EV_REVOKED:
         revoked(claim, event->token, out);
         break;
     case TN_CLAIM_EV_DOUBT:
-        if (leads(claim) && !TN_PLANT(DOUBT_IGNORED))
+        if (tn_claim_leads(claim) && !TN_PLANT(DOUBT_IGNORED))
             read_record(claim, out);
         break;
     default:
@@ -731,13 +563,13 @@ tenure_ns tn_claim_wake_at(const struct tn_claim *claim)
 bool tn_claim_announces(const struct tn_claim *claim)
 {
     /* Only once it has its place: those who then leave the line return behind it. */
-    return claim->notes.rank != NULL && claim->queued && wants(claim) && !claim->yields &&
+    return claim->notes.rank != NULL && claim->queued && tn_claim_wants(claim) && !claim->yields &&
            tn_rank_announces(claim->notes.rank, claim->now);
 }
 
 uint64_t tn_claim_token(const struct tn_claim *claim, tenure_ns now)
 {
-    bool valid = leads(claim) && claim->life == claim->session->life &&
+    bool valid = tn_claim_leads(claim) && claim->life == claim->session->life &&
                  tn_session_valid(claim->session, now);
     return valid ? claim->token : 0;
 }

@@ -32,15 +32,15 @@ static bool may_make(struct tn_call *call)
     return false;
 }
 
-static void record(struct tn_call *call, enum tn_record_kind kind, uint64_t token)
+static void record(struct tn_call *call, enum tn_journal_record_kind kind, uint64_t token)
 {
     tn_journal_add(&call->server->journal,
-                   &(struct tn_record) { .kind = kind,
-                                         .name = call->words[2].bytes,
-                                         .name_len = call->words[2].len,
-                                         .user = call->conn->user,
-                                         .user_len = (uint32_t)strlen(call->conn->user),
-                                         .token = token });
+                   &(struct tn_journal_record) { .kind = kind,
+                                                 .name = call->words[2].bytes,
+                                                 .name_len = call->words[2].len,
+                                                 .user = call->conn->user,
+                                                 .user_len = (uint32_t)strlen(call->conn->user),
+                                                 .token = token });
 }
 
 /* The fence of the resource, made if need be. NULL: it is answered. */

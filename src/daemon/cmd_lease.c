@@ -333,12 +333,12 @@ static void do_get(struct tn_call *call)
         tn_put_lease(out, &view, &call->words[2]);
 }
 
-struct listing {
+struct lease_page {
     uint64_t cursor, count;
     const struct tn_resp_word *prefix;
 };
 
-static bool read_listing(struct tn_call *call, struct listing *ret)
+static bool read_listing(struct tn_call *call, struct lease_page *ret)
 {
     if (!tn_word_count(call, 3, 7, LIST_USAGE) || !tn_word_u64(call, 2, "CURSOR", &ret->cursor))
         return false;
@@ -364,7 +364,7 @@ static bool read_listing(struct tn_call *call, struct listing *ret)
  * may be empty although more follow; cursor 0 is the end. */
 static void do_list(struct tn_call *call)
 {
-    struct listing list = { .count = 100 };
+    struct lease_page list = { .count = 100 };
     const struct tn_table *table = call->server->state.table;
     uint32_t found[LIST_MAX];
     uint32_t count = 0;

@@ -25,7 +25,7 @@
 #define FOR_MIN_MS 1000
 #define FOR_MAX_MS 86400000
 
-struct wish {
+struct note_wish {
     const char *usage;
     uint64_t token;
     uint64_t for_ms; /* 0: as long as the wish in force, or the default. */
@@ -40,7 +40,7 @@ struct wish {
 /* --- Words ------------------------------------------------------------------------------------ */
 
 /* The options from word @from on. */
-static bool read_words(struct tn_call *call, uint32_t from, struct wish *wish)
+static bool read_words(struct tn_call *call, uint32_t from, struct note_wish *wish)
 {
     bool asks = wish->usage[0] == 'H';
 
@@ -68,7 +68,7 @@ static bool read_words(struct tn_call *call, uint32_t from, struct wish *wish)
 }
 
 /* COMMAND NAME ...: the note's name. */
-static bool read_name(struct tn_call *call, uint32_t most, struct wish *wish)
+static bool read_name(struct tn_call *call, uint32_t most, struct note_wish *wish)
 {
     struct tn_text name;
 
@@ -85,7 +85,7 @@ static bool read_name(struct tn_call *call, uint32_t most, struct wish *wish)
 }
 
 /* COMMAND ID|HOST WORD ... */
-static bool read_node(struct tn_call *call, uint32_t most, struct wish *wish)
+static bool read_node(struct tn_call *call, uint32_t most, struct note_wish *wish)
 {
     const struct tn_resp_word *word = &call->words[2];
     bool is_id;
@@ -156,7 +156,7 @@ static bool says(const struct tn_lease_view *view, const char *label)
     return view->label_len == strlen(label) && memcmp(view->label, label, view->label_len) == 0;
 }
 
-static bool make_secrets(const struct wish *wish, struct tn_op *op)
+static bool make_secrets(const struct note_wish *wish, struct tn_op *op)
 {
     struct tn_secret session, term;
 
@@ -170,7 +170,7 @@ static bool make_secrets(const struct wish *wish, struct tn_op *op)
 
 /* The known term of a lasting note is over once the note was taken back. It is left again under
  * another one, which nobody has to know: the session is what ends it. */
-static void acquire_note(struct tn_call *call, const struct wish *wish, struct tn_op *op,
+static void acquire_note(struct tn_call *call, const struct note_wish *wish, struct tn_op *op,
                          struct tn_result *ret_result)
 {
     struct tn_lease_view view = { 0 };
@@ -188,7 +188,7 @@ static void acquire_note(struct tn_call *call, const struct wish *wish, struct t
 }
 
 /* Whether the wish is in force; otherwise the reply is made. */
-static bool leave_note(struct tn_call *call, const struct wish *wish)
+static bool leave_note(struct tn_call *call, const struct note_wish *wish)
 {
     struct tn_op op = { .kind = TN_OP_OPEN,
                         .seq = ++call->server->seq,
@@ -232,7 +232,7 @@ static bool leave_note(struct tn_call *call, const struct wish *wish)
 /* --- A hand-over ------------------------------------------------------------------------------ */
 
 /* One that names a term which is over is of no use to anybody. */
-static void end_old_note(struct tn_call *call, const struct wish *wish)
+static void end_old_note(struct tn_call *call, const struct note_wish *wish)
 {
     struct tn_lease_view view;
 
@@ -246,7 +246,7 @@ static void end_old_note(struct tn_call *call, const struct wish *wish)
 
 void tn_cmd_handover(struct tn_call *call)
 {
-    struct wish wish = { .usage = USAGE_HANDOVER, .for_ms = FOR_HANDOVER_MS, .timed = true };
+    struct note_wish wish = { .usage = USAGE_HANDOVER, .for_ms = FOR_HANDOVER_MS, .timed = true };
     struct tn_lease_view view;
     struct tn_text label;
 
@@ -276,7 +276,7 @@ void tn_cmd_handover(struct tn_call *call)
 /* --- Notes that last -------------------------------------------------------------------------- */
 
 /* How many leases the processes of the node have, without what they use themselves. */
-static uint64_t count_held(const struct tn_table *table, const struct wish *wish)
+static uint64_t count_held(const struct tn_table *table, const struct note_wish *wish)
 {
     struct tn_session_view session;
     struct tn_lease_view view;
@@ -299,7 +299,7 @@ static uint64_t count_held(const struct tn_table *table, const struct wish *wish
 
 void tn_cmd_stand_down(struct tn_call *call)
 {
-    struct wish wish = {
+    struct note_wish wish = {
         .usage = USAGE_STAND_DOWN, .timed = true, .lasting = true, .label = "stand-down"
     };
     struct tn_lease_view view;
@@ -310,14 +310,16 @@ void tn_cmd_stand_down(struct tn_call *call)
 
 void tn_cmd_drain(struct tn_call *call)
 {
-    struct wish wish = { .usage = USAGE_DRAIN, .timed = true, .lasting = true, .label = "drain" };
+    struct note_wish wish = {
+        .usage = USAGE_DRAIN, .timed = true, .lasting = true, .label = "drain"
+    };
 
     if (read_node(call, 5, &wish) && leave_note(call, &wish))
         reply_number(call, count_held(call->server->state.table, &wish));
 }
 
 /* Whoever left it. The session of a note has the note and nothing else, and ends with it. */
-static void lift(struct tn_call *call, const struct wish *wish)
+static void lift(struct tn_call *call, const struct note_wish *wish)
 {
     struct tn_op revoke = { .kind = TN_OP_REVOKE,
                             .name = wish->name,
@@ -335,7 +337,7 @@ static void lift(struct tn_call *call, const struct wish *wish)
 
 void tn_cmd_resume(struct tn_call *call)
 {
-    struct wish wish = { .usage = USAGE_RESUME };
+    struct note_wish wish = { .usage = USAGE_RESUME };
 
     if (read_name(call, 2, &wish))
         lift(call, &wish);
@@ -343,7 +345,7 @@ void tn_cmd_resume(struct tn_call *call)
 
 void tn_cmd_undrain(struct tn_call *call)
 {
-    struct wish wish = { .usage = USAGE_UNDRAIN };
+    struct note_wish wish = { .usage = USAGE_UNDRAIN };
 
     if (read_node(call, 3, &wish))
         lift(call, &wish);

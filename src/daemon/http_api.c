@@ -14,7 +14,7 @@
 
 /* --- Routes ----------------------------------------------------------------------------------- */
 
-enum kind {
+enum argument_kind {
     STRING = 1,
     NUMBER,
     STRINGS, /* A list. */
@@ -24,7 +24,7 @@ enum kind {
 
 struct field {
     const char *key; /* With a capital: a field of the head. */
-    enum kind kind;
+    enum argument_kind kind;
     const char *option;  /* NULL: it is needed. A word that comes before it; "": none. */
     const char *missing; /* Stands for it when it is not there; such an option is left out. */
 };
@@ -348,7 +348,7 @@ static bool look_up(const struct tn_http_request *request, const char *key,
 }
 
 static bool is_of(const struct tn_http_request *request, const struct tn_json_value *value,
-                  enum kind kind)
+                  enum argument_kind kind)
 {
     switch (kind) {
     case NUMBER:
@@ -400,7 +400,7 @@ static void add_text(struct words *words, const char *text)
     add_word(words, text, (uint32_t)strlen(text));
 }
 
-static void add_list(struct words *words, const struct tn_json_value *list, enum kind kind)
+static void add_list(struct words *words, const struct tn_json_value *list, enum argument_kind kind)
 {
     const struct tn_json_value *item = list + 1;
 

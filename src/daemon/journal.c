@@ -228,7 +228,7 @@ static int ask_witness(struct tn_journal *journal, bool is_new, struct tn_text *
         return 0;
     if (journal->config.accept_older) {
         /* P2: whatever was forgotten, no token comes twice. */
-        struct tn_record raised = { .kind = TN_RECORD_RAISED, .token = note.token };
+        struct tn_journal_record raised = { .kind = TN_RECORD_RAISED, .token = note.token };
         if (note.token <= token)
             return 0;
         tn_journal_add(journal, &raised);
@@ -320,7 +320,7 @@ void tn_journal_close(struct tn_journal *journal)
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-void tn_journal_add(struct tn_journal *journal, const struct tn_record *record)
+void tn_journal_add(struct tn_journal *journal, const struct tn_journal_record *record)
 {
     if (journal->none)
         return;

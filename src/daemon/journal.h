@@ -37,10 +37,10 @@ struct tn_journal_config {
 struct tn_journal_state {
     void *arg;
     /* While opening: one more record, in order. Returns 0 or an error, which ends the opening. */
-    int (*apply)(void *arg, const struct tn_record *record);
+    int (*apply)(void *arg, const struct tn_journal_record *record);
     /* Give every record that makes up the state to @put; stop when that fails. Runs in a child
      * process, so it must not allocate, and what it changes is lost. */
-    int (*dump)(void *arg, int (*put)(void *to, const struct tn_record *record), void *to);
+    int (*dump)(void *arg, int (*put)(void *to, const struct tn_journal_record *record), void *to);
     uint64_t (*token)(void *arg); /* The highest token so far. */
 };
 
@@ -81,7 +81,7 @@ TENURE_MUST_USE int tn_journal_open(struct tn_journal *journal,
 void tn_journal_close(struct tn_journal *journal);
 
 /* Add to the batch. Ends the program when there is no memory: the state has changed already. */
-void tn_journal_add(struct tn_journal *journal, const struct tn_record *record);
+void tn_journal_add(struct tn_journal *journal, const struct tn_journal_record *record);
 
 static inline bool tn_journal_is_pending(const struct tn_journal *journal)
 {

@@ -19,7 +19,7 @@
 /* Snapshots of one data directory, of which all but one wait to be removed, and journal files. */
 #define FILES_MAX 1024
 
-struct listing {
+struct journal_files {
     uint64_t snapshot; /* The newest one's number. */
     bool has_snapshot;
     uint32_t count;
@@ -64,7 +64,7 @@ static DIR *open_listing(const struct tn_journal *journal)
     return dir;
 }
 
-static int list_files(struct tn_journal *journal, struct listing *ret, struct tn_text *reterr)
+static int list_files(struct tn_journal *journal, struct journal_files *ret, struct tn_text *reterr)
 {
     DIR *dir = open_listing(journal);
     const struct dirent *entry;
@@ -175,7 +175,8 @@ static int check_head(struct tn_journal *journal, const char *name, enum tn_file
 }
 
 static int apply_frame(struct tn_journal *journal, const char *name, const struct tn_frame *frame,
-                       struct tn_record *ret_last, uint64_t *ret_count, struct tn_text *reterr)
+                       struct tn_journal_record *ret_last, uint64_t *ret_count,
+                       struct tn_text *reterr)
 {
     for (size_t at = 0; at < frame->len;) {
         int64_t len = tn_record_decode(frame->records + at, frame->len - at, ret_last);
@@ -211,7 +212,7 @@ static int refuse_frame(const struct tn_journal *journal, const char *name, size
 
 static int load_snapshot(struct tn_journal *journal, uint64_t seq, struct tn_text *reterr)
 {
-    struct tn_record last = { .kind = TN_RECORD_RAISED };
+    struct tn_journal_record last = { .kind = TN_RECORD_RAISED };
     struct tn_frame frame;
     struct contents file;
     char name[TN_JOURNAL_NAME];
@@ -241,7 +242,7 @@ static int load_journal(struct tn_journal *journal, uint64_t first, bool is_last
                         struct tn_text *reterr)
 {
     enum tn_frame_verdict verdict = TN_FRAME_GOOD;
-    struct tn_record last;
+    struct tn_journal_record last;
     struct tn_frame frame;
     struct contents file;
     char name[TN_JOURNAL_NAME];
@@ -274,7 +275,7 @@ static int load_journal(struct tn_journal *journal, uint64_t first, bool is_last
 
 int tn_journal_load(struct tn_journal *journal, struct tn_text *reterr)
 {
-    struct listing *files = calloc(1, sizeof *files);
+    struct journal_files *files = calloc(1, sizeof *files);
     uint32_t i = 0;
 
     if (files == NULL)

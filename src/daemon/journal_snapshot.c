@@ -39,7 +39,7 @@ static int write_chunk(struct writer *writer)
     return error;
 }
 
-static int put_record(void *to, const struct tn_record *record)
+static int put_record(void *to, const struct tn_journal_record *record)
 {
     struct writer *writer = to;
     int error = 0;
@@ -69,8 +69,8 @@ static int write_state(struct tn_journal *journal, const char *fresh)
     if (error == 0)
         error = journal->state.dump(journal->state.arg, put_record, &writer);
     if (error == 0)
-        error =
-            put_record(&writer, &(struct tn_record) { TN_RECORD_LAST, .token = writer.records });
+        error = put_record(&writer,
+                           &(struct tn_journal_record) { TN_RECORD_LAST, .token = writer.records });
     if (error == 0)
         error = write_chunk(&writer);
     if (error == 0 && fsync(writer.fd) != 0)

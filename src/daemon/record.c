@@ -71,7 +71,7 @@ static bool take_text(const char *bytes, size_t len, size_t *at, const char **re
     return true;
 }
 
-size_t tn_record_encode(char *to, const struct tn_record *record)
+size_t tn_record_encode(char *to, const struct tn_journal_record *record)
 {
     unsigned fields = fields_of((int)record->kind);
     char *at = to;
@@ -97,16 +97,16 @@ size_t tn_record_encode(char *to, const struct tn_record *record)
     return (size_t)(at - to);
 }
 
-int64_t tn_record_decode(const char *bytes, size_t len, struct tn_record *ret_record)
+int64_t tn_record_decode(const char *bytes, size_t len, struct tn_journal_record *ret_record)
 {
-    struct tn_record record = { 0 };
+    struct tn_journal_record record = { 0 };
     unsigned fields = len > 0 ? fields_of(bytes[0]) : 0;
     size_t at = 1;
     size_t need;
 
     if (fields == 0)
         return TENURE_E_DAMAGED;
-    record.kind = (enum tn_record_kind)bytes[0];
+    record.kind = (enum tn_journal_record_kind)bytes[0];
     if (fields & HAS_NAME && !take_text(bytes, len, &at, &record.name, &record.name_len))
         return TENURE_E_DAMAGED;
     if (fields & HAS_USER && (!take_text(bytes, len, &at, &record.user, &record.user_len) ||

@@ -17,7 +17,7 @@
 #include "tenure/time.h"
 
 /* The letters are part of the format. */
-enum tn_record_kind {
+enum tn_journal_record_kind {
     TN_RECORD_OPENED = 'O',  /* @session, @ttl, @name (its label). */
     TN_RECORD_ENDED = 'E',   /* @session: its leases are free. */
     TN_RECORD_GRANTED = 'G', /* @name, @session, @term, @token; whoever held it before is out. */
@@ -33,8 +33,8 @@ enum tn_record_kind {
     TN_RECORD_LAST = 'Z',    /* A snapshot is complete; @token: of so many records before this. */
 };
 
-struct tn_record {
-    enum tn_record_kind kind;
+struct tn_journal_record {
+    enum tn_journal_record_kind kind;
     const char *name;
     uint32_t name_len; /* At most 255. */
     const char *user;
@@ -49,11 +49,11 @@ struct tn_record {
 #define TN_RECORD_MAX (1 + 256 + 1 + TN_USER_MAX + 16 + 16 + 8)
 
 /* Write @record to @to, which has room for TN_RECORD_MAX bytes. Returns its length. */
-size_t tn_record_encode(char *to, const struct tn_record *record);
+size_t tn_record_encode(char *to, const struct tn_journal_record *record);
 
 /* Read a record from the start of @bytes; its texts point there. Returns its length, or
  * TENURE_E_DAMAGED when there is none; then @ret_record is unchanged. */
 TENURE_MUST_USE int64_t tn_record_decode(const char *bytes, size_t len,
-                                         struct tn_record *ret_record);
+                                         struct tn_journal_record *ret_record);
 
 #endif

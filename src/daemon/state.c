@@ -74,7 +74,7 @@ static enum tn_answer replay(struct tn_state *state, const struct tn_op *op)
     return answer;
 }
 
-static int put_lease(struct tn_state *state, const struct tn_record *record)
+static int put_lease(struct tn_state *state, const struct tn_journal_record *record)
 {
     struct tn_lease_view view = {
         .name = record->name,
@@ -87,13 +87,13 @@ static int put_lease(struct tn_state *state, const struct tn_record *record)
     return tn_table_put(state->table, &view);
 }
 
-static int put_soft(struct tn_state *state, const struct tn_record *record)
+static int put_soft(struct tn_state *state, const struct tn_journal_record *record)
 {
     return tn_table_put_soft(state->table, &record->session,
                              &(struct tn_soft) { .limit = record->ttl, .fences = record->term });
 }
 
-static int put_rest(struct tn_state *state, const struct tn_record *record)
+static int put_rest(struct tn_state *state, const struct tn_journal_record *record)
 {
     struct tn_lease_view view = { .name = record->name,
                                   .name_len = record->name_len,
@@ -101,7 +101,7 @@ static int put_rest(struct tn_state *state, const struct tn_record *record)
     return tn_table_put_rest(state->table, &view, &record->term);
 }
 
-static int put_fence(struct tn_state *state, const struct tn_record *record)
+static int put_fence(struct tn_state *state, const struct tn_journal_record *record)
 {
     struct tn_fence_entry *entry;
     int rc = tn_fences_get(&state->fences, record->name, record->name_len, &entry);
@@ -109,7 +109,7 @@ static int put_fence(struct tn_state *state, const struct tn_record *record)
 }
 
 /* Of a fence that is there. */
-static int change_fence(struct tn_state *state, const struct tn_record *record)
+static int change_fence(struct tn_state *state, const struct tn_journal_record *record)
 {
     struct tn_fence_entry *entry = tn_fences_find(&state->fences, record->name, record->name_len);
 
@@ -124,7 +124,7 @@ static int change_fence(struct tn_state *state, const struct tn_record *record)
     return 0;
 }
 
-static int apply(void *arg, const struct tn_record *record)
+static int apply(void *arg, const struct tn_journal_record *record)
 {
     struct tn_state *state = arg;
     struct tn_op op = { .session = record->session,
@@ -173,20 +173,20 @@ static int apply(void *arg, const struct tn_record *record)
 
 /* --- Into a snapshot ------------------------------------------------------------------------- */
 
-typedef int put_function(void *to, const struct tn_record *record);
+typedef int put_function(void *to, const struct tn_journal_record *record);
 
 static int dump_session(const struct tn_session_view *view, put_function *put, void *to)
 {
-    int rc = put(to, &(struct tn_record) { .kind = TN_RECORD_OPENED,
-                                           .name = view->label,
-                                           .name_len = view->label_len,
-                                           .session = *view->secret,
-                                           .ttl = view->ttl });
+    int rc = put(to, &(struct tn_journal_record) { .kind = TN_RECORD_OPENED,
+                                                   .name = view->label,
+                                                   .name_len = view->label_len,
+                                                   .session = *view->secret,
+                                                   .ttl = view->ttl });
     if (rc == 0 && view->soft->limit > 0)
-        rc = put(to, &(struct tn_record) { .kind = TN_RECORD_SOFT,
-                                           .session = *view->secret,
-                                           .term = view->soft->fences,
-                                           .ttl = view->soft->limit });
+        rc = put(to, &(struct tn_journal_record) { .kind = TN_RECORD_SOFT,
+                                                   .session = *view->secret,
+                                                   .term = view->soft->fences,
+                                                   .ttl = view->soft->limit });
     return rc;
 }
 
@@ -200,11 +200,11 @@ static int dump_rest(const struct tn_state *state, uint32_t lease, put_function 
     tn_table_session(state->table, tn_table_session_of(state->table, view.session), &session);
     if (session.borrowed != lease)
         return 0;
-    return put(to, &(struct tn_record) { .kind = TN_RECORD_LENT,
-                                         .name = view.name,
-                                         .name_len = view.name_len,
-                                         .session = *session.secret,
-                                         .term = *session.rest });
+    return put(to, &(struct tn_journal_record) { .kind = TN_RECORD_LENT,
+                                                 .name = view.name,
+                                                 .name_len = view.name_len,
+                                                 .session = *session.secret,
+                                                 .term = *session.rest });
 }
 
 static int dump_sessions(const struct tn_state *state, put_function *put, void *to)
@@ -233,11 +233,11 @@ static int dump_leases(const struct tn_state *state, put_function *put, void *to
     for (uint32_t i = 0; rc == 0 && (i = tn_table_next(state->table, i)) != 0;) {
         struct tn_lease_view view;
         tn_table_lease(state->table, i, &view);
-        struct tn_record record = { .kind = TN_RECORD_FREED,
-                                    .name = view.name,
-                                    .name_len = view.name_len,
-                                    .term = *tn_table_term(state->table, i),
-                                    .token = view.token };
+        struct tn_journal_record record = { .kind = TN_RECORD_FREED,
+                                            .name = view.name,
+                                            .name_len = view.name_len,
+                                            .term = *tn_table_term(state->table, i),
+                                            .token = view.token };
         if (!is_closed(&view)) {
             record.kind = TN_RECORD_GRANTED;
             record.session = *view.session;
@@ -259,10 +259,10 @@ static int dump_fences(const struct tn_state *state, put_function *put, void *to
 
     for (uint32_t i = 0; rc == 0 && i < state->fences.slots; i++) {
         const struct tn_fence_entry *entry = &state->fences.entries[i];
-        struct tn_record record = { .kind = TN_RECORD_FENCED,
-                                    .name = entry->name,
-                                    .name_len = entry->len,
-                                    .token = tenure_fence_highest(&entry->fence) };
+        struct tn_journal_record record = { .kind = TN_RECORD_FENCED,
+                                            .name = entry->name,
+                                            .name_len = entry->len,
+                                            .token = tenure_fence_highest(&entry->fence) };
         if (entry->name != NULL)
             rc = put(to, &record);
         if (rc == 0 && entry->owner > 0) {
@@ -282,8 +282,8 @@ static int dump_fences(const struct tn_state *state, put_function *put, void *to
 static int dump(void *arg, put_function *put, void *to)
 {
     const struct tn_state *state = arg;
-    int rc = put(to, &(struct tn_record) { .kind = TN_RECORD_RAISED,
-                                           .token = tn_table_token(state->table) });
+    int rc = put(to, &(struct tn_journal_record) { .kind = TN_RECORD_RAISED,
+                                                   .token = tn_table_token(state->table) });
     if (rc == 0)
         rc = dump_sessions(state, put, to);
     if (rc == 0)
@@ -312,11 +312,11 @@ static void log_lease(const struct tn_state *state, struct tn_journal *journal,
     struct tn_lease_view view;
 
     tn_table_lease(state->table, notice->lease, &view);
-    struct tn_record record = { .kind = TN_RECORD_FREED,
-                                .name = view.name,
-                                .name_len = view.name_len,
-                                .term = *tn_table_term(state->table, notice->lease),
-                                .token = notice->token };
+    struct tn_journal_record record = { .kind = TN_RECORD_FREED,
+                                        .name = view.name,
+                                        .name_len = view.name_len,
+                                        .term = *tn_table_term(state->table, notice->lease),
+                                        .token = notice->token };
     if (notice->held) {
         /* Freed again in the same step: that notice follows, and says all that counts. */
         if (view.session == NULL || view.token != notice->token)
@@ -330,7 +330,7 @@ static void log_lease(const struct tn_state *state, struct tn_journal *journal,
 static void log_operation(const struct tn_state *state, struct tn_journal *journal,
                           const struct tn_op *op, const struct tn_result *result)
 {
-    struct tn_record record = {
+    struct tn_journal_record record = {
         .session = op->session, .name = op->name, .name_len = op->name_len, .token = op->token
     };
 
@@ -354,7 +354,7 @@ static void log_operation(const struct tn_state *state, struct tn_journal *journ
     tn_journal_add(journal, &record);
 }
 
-static int log_record(void *to, const struct tn_record *record)
+static int log_record(void *to, const struct tn_journal_record *record)
 {
     tn_journal_add(to, record);
     return 0;
@@ -367,10 +367,10 @@ static void log_soft(const struct tn_state *state, struct tn_journal *journal,
     struct tn_session_view view;
 
     if (result->softened)
-        tn_journal_add(journal, &(struct tn_record) { .kind = TN_RECORD_SOFT,
-                                                      .session = op->session,
-                                                      .term = op->soft.fences,
-                                                      .ttl = op->soft.limit });
+        tn_journal_add(journal, &(struct tn_journal_record) { .kind = TN_RECORD_SOFT,
+                                                              .session = op->session,
+                                                              .term = op->soft.fences,
+                                                              .ttl = op->soft.limit });
     if (result->rested == 0)
         return;
     tn_table_session(state->table, result->rested, &view);
@@ -388,8 +388,8 @@ void tn_state_log(const struct tn_state *state, struct tn_journal *journal, cons
         if (notice->kind == TN_NOTICE_CHANGED)
             log_lease(state, journal, notice);
         else if (notice->kind == TN_NOTICE_ENDED)
-            tn_journal_add(journal, &(struct tn_record) { .kind = TN_RECORD_ENDED,
-                                                          .session = notice->session });
+            tn_journal_add(journal, &(struct tn_journal_record) { .kind = TN_RECORD_ENDED,
+                                                                  .session = notice->session });
     }
     log_soft(state, journal, op, result);
 }

@@ -405,7 +405,7 @@ static void serve_auth(struct tn_client *client, const struct tn_http_head *head
         pass(client, head, agree);
 }
 
-struct listing {
+struct fence_listing {
     char *buf;
     size_t len, size;
     bool failed;
@@ -413,7 +413,7 @@ struct listing {
 
 static void add_fence(void *arg, const char *resource, uint64_t token)
 {
-    struct listing *listing = arg;
+    struct fence_listing *listing = arg;
 
     if (listing->size - listing->len < 400) {
         size_t size = listing->size > 0 ? 2 * listing->size : 4096;
@@ -431,7 +431,7 @@ static void add_fence(void *arg, const char *resource, uint64_t token)
 
 static void serve_list(struct tn_client *client)
 {
-    struct listing listing = { .buf = NULL };
+    struct fence_listing listing = { .buf = NULL };
 
     tn_gate_list(client->gate->fences, add_fence, &listing);
     if (listing.failed)
@@ -601,7 +601,7 @@ struct tn_http_server_options tn_client_options(void)
 
 void tn_client_late(struct tn_client *client)
 {
-    struct tn_upstream *upstream = client->upstream;
+    struct tn_gate_upstream *upstream = client->upstream;
 
     if (client->state == TN_CLIENT_WAITING) {
         tn_gate_wait_end(&client->wait);

@@ -35,7 +35,7 @@ struct tn_gate {
     struct addrinfo *addresses;
     uv_getaddrinfo_t resolve;
     bool resolving;
-    struct tn_upstream *idle;
+    struct tn_gate_upstream *idle;
     size_t idle_count;
     struct tn_http_head head; /* Of the answer that is being read. */
 };
@@ -68,7 +68,7 @@ struct tn_client {
     struct tn_gate_wait wait;
     tn_client_step *when_clear; /* WAITING: what then. */
     const char *status_field;
-    struct tn_upstream *upstream; /* ASKING. */
+    struct tn_gate_upstream *upstream; /* ASKING. */
 };
 
 /* How the gate answers; @server.arg is the gate. */
@@ -97,7 +97,7 @@ void tn_gate_copy_fields(struct tn_text *text, const struct tn_http_head *head);
 bool tn_upstream_ask(struct tn_client *client, const struct tn_http_head *head);
 
 /* Nobody waits for its answer any more. */
-void tn_upstream_forget(struct tn_upstream *upstream);
+void tn_upstream_forget(struct tn_gate_upstream *upstream);
 
 /* Close the idle ones. */
 void tn_upstream_end_idle(struct tn_gate *gate);

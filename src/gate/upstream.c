@@ -14,26 +14,26 @@
 
 enum { IDLE_MAX = 256, SWITCHING = 101 };
 
-struct tn_upstream {
+struct tn_gate_upstream {
     struct tn_gate_link link; /* First. */
     struct tn_gate *gate;
-    struct tn_upstream *next, **back; /* Idle. */
-    struct tn_client *client;         /* NULL: nobody waits. */
-    size_t attempt;                   /* Which of the server's addresses. */
+    struct tn_gate_upstream *next, **back; /* Idle. */
+    struct tn_client *client;              /* NULL: nobody waits. */
+    size_t attempt;                        /* Which of the server's addresses. */
     uv_connect_t connect;
     struct tn_http_content body; /* Of the answer. */
 };
 
-static struct tn_upstream *upstream_of(struct tn_gate_link *link)
+static struct tn_gate_upstream *upstream_of(struct tn_gate_link *link)
 {
-    return (struct tn_upstream *)link;
+    return (struct tn_gate_upstream *)link;
 }
 
-static bool connect_to(struct tn_client *client, size_t attempt, struct tn_upstream *old);
+static bool connect_to(struct tn_client *client, size_t attempt, struct tn_gate_upstream *old);
 
 /* --- Idle ----------------------------------------------------------------------------------- */
 
-static void put_idle(struct tn_upstream *upstream)
+static void put_idle(struct tn_gate_upstream *upstream)
 {
     struct tn_gate *gate = upstream->gate;
 
@@ -51,7 +51,7 @@ static void put_idle(struct tn_upstream *upstream)
     gate->idle = upstream;
 }
 
-static void take_idle(struct tn_upstream *upstream)
+static void take_idle(struct tn_gate_upstream *upstream)
 {
     *upstream->back = upstream->next;
     if (upstream->next != NULL)
@@ -63,7 +63,7 @@ static void take_idle(struct tn_upstream *upstream)
 void tn_upstream_end_idle(struct tn_gate *gate)
 {
     while (gate->idle != NULL) {
-        struct tn_upstream *upstream = gate->idle;
+        struct tn_gate_upstream *upstream = gate->idle;
 
         take_idle(upstream);
         tn_link_close(&upstream->link);
@@ -72,13 +72,13 @@ void tn_upstream_end_idle(struct tn_gate *gate)
 
 /* --- Answers -------------------------------------------------------------------------------- */
 
-void tn_upstream_forget(struct tn_upstream *upstream)
+void tn_upstream_forget(struct tn_gate_upstream *upstream)
 {
     upstream->client = NULL;
     tn_link_close(&upstream->link);
 }
 
-static void lose(struct tn_upstream *upstream, unsigned status, const char *why)
+static void lose(struct tn_gate_upstream *upstream, unsigned status, const char *why)
 {
     struct tn_client *client = upstream->client;
 
@@ -89,13 +89,13 @@ static void lose(struct tn_upstream *upstream, unsigned status, const char *why)
         tn_client_failed(client, status, why);
 }
 
-static void lose_answer(struct tn_upstream *upstream)
+static void lose_answer(struct tn_gate_upstream *upstream)
 {
     lose(upstream, 504, "the server gave no answer, or none that is HTTP; it may have happened");
 }
 
 /* An answer at the front, if it is whole; @over: nothing more will come. */
-static void read_answer(struct tn_upstream *upstream, bool over)
+static void read_answer(struct tn_gate_upstream *upstream, bool over)
 {
     struct tn_gate_link *link = &upstream->link;
     struct tn_client *client = upstream->client;
@@ -133,7 +133,7 @@ static void read_answer(struct tn_upstream *upstream, bool over)
 
 static void heard(struct tn_gate_link *link)
 {
-    struct tn_upstream *upstream = upstream_of(link);
+    struct tn_gate_upstream *upstream = upstream_of(link);
 
     if (upstream->client == NULL)
         lose(upstream, 0, NULL); /* It spoke without being asked. */
@@ -143,7 +143,7 @@ static void heard(struct tn_gate_link *link)
 
 static void ended(struct tn_gate_link *link)
 {
-    struct tn_upstream *upstream = upstream_of(link);
+    struct tn_gate_upstream *upstream = upstream_of(link);
 
     if (upstream->client == NULL)
         lose(upstream, 0, NULL);
@@ -199,7 +199,7 @@ int tn_upstream_resolve(struct tn_gate *gate, struct tn_text *reterr)
 
 static void connected(uv_connect_t *connect, int status)
 {
-    struct tn_upstream *upstream = connect->data;
+    struct tn_gate_upstream *upstream = connect->data;
     struct tn_client *client = upstream->client;
 
     if (client == NULL)
@@ -233,13 +233,13 @@ static const struct addrinfo *address_of(const struct tn_gate *gate, size_t atte
 
 /* A new connection for @client to the server's address of this number or, if that fails at once, to
  * a later one; it takes over what @old has to send. False: there is none. */
-static bool connect_to(struct tn_client *client, size_t attempt, struct tn_upstream *old)
+static bool connect_to(struct tn_client *client, size_t attempt, struct tn_gate_upstream *old)
 {
     struct tn_gate *gate = client->gate;
     const struct addrinfo *address;
 
     for (; (address = address_of(gate, attempt)) != NULL; attempt++) {
-        struct tn_upstream *upstream = calloc(1, sizeof *upstream);
+        struct tn_gate_upstream *upstream = calloc(1, sizeof *upstream);
         if (upstream == NULL || !tn_link_init(&upstream->link, &gate->loop, &user,
                                               (size_t)TN_GATE_ANSWER_MAX + TN_HTTP_HEAD_MAX)) {
             free(upstream);
@@ -264,7 +264,7 @@ static bool connect_to(struct tn_client *client, size_t attempt, struct tn_upstr
 
 /* --- Asking --------------------------------------------------------------------------------- */
 
-static bool build(struct tn_upstream *upstream, struct tn_client *client,
+static bool build(struct tn_gate_upstream *upstream, struct tn_client *client,
                   const struct tn_http_head *head)
 {
     size_t len;
@@ -296,7 +296,7 @@ bool tn_upstream_ask(struct tn_client *client, const struct tn_http_head *head)
 
     /* One that the server has closed takes nothing, and then the next is tried. */
     while (gate->idle != NULL) {
-        struct tn_upstream *upstream = gate->idle;
+        struct tn_gate_upstream *upstream = gate->idle;
 
         take_idle(upstream);
         if (!build(upstream, client, head)) {

@@ -35,9 +35,9 @@
 /* Token, blank, length, newline. */
 enum { RECORD_MAX = 2 * TN_TOKEN_DIGITS + 2 };
 
-enum kind { RAISE, REPLACE, APPEND };
+enum file_effect { RAISE, REPLACE, APPEND };
 
-struct guard {
+struct file_guard {
     char path[PATH_MAX];
     char fence_path[PATH_MAX + 16]; /* PATH.fence */
     char draft_path[PATH_MAX + 16]; /* PATH.fence-new: the next PATH.fence, or the next PATH. */
@@ -51,7 +51,7 @@ struct guard {
 
 /* --- Small steps ---------------------------------------------------------------------------- */
 
-static int refuse_file(struct guard *guard, const char *path)
+static int refuse_file(struct file_guard *guard, const char *path)
 {
     int error = errno;
 
@@ -70,7 +70,7 @@ static bool ends_with(const char *text, const char *end)
     return len >= strlen(end) && strcmp(text + len - strlen(end), end) == 0;
 }
 
-static int name_files(struct guard *guard, const char *path)
+static int name_files(struct file_guard *guard, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *base = slash != NULL ? slash + 1 : path;
@@ -108,7 +108,7 @@ static int write_all(int fd, const void *data, size_t len)
     return 0;
 }
 
-static int sync_folder(const struct guard *guard)
+static int sync_folder(const struct file_guard *guard)
 {
     int fd = open(guard->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -123,7 +123,7 @@ static int sync_folder(const struct guard *guard)
 
 /* --- The fence's file ----------------------------------------------------------------------- */
 
-static int decode(struct guard *guard, const char *record, size_t len)
+static int decode(struct file_guard *guard, const char *record, size_t len)
 {
     bool good = len == 0;
 
@@ -141,7 +141,7 @@ static int decode(struct guard *guard, const char *record, size_t len)
                            guard->reterr);
 }
 
-static int load(struct guard *guard, int fd)
+static int load(struct file_guard *guard, int fd)
 {
     char record[RECORD_MAX + 1];
     struct stat st;
@@ -165,7 +165,7 @@ static int load(struct guard *guard, int fd)
 
 /* A file with two names has two fences, and a stale holder of the one would pass at the other. And
  * in a directory for all, a fence that another user put there holds whatever that user likes. */
-static int check_names(struct guard *guard)
+static int check_names(struct file_guard *guard)
 {
     struct stat data = { .st_uid = geteuid() };
     struct stat fence = { .st_ino = 0 };
@@ -186,7 +186,7 @@ static int check_names(struct guard *guard)
 }
 
 /* Whether the locked file is still the one with the name. */
-static bool is_named(const struct guard *guard)
+static bool is_named(const struct file_guard *guard)
 {
     struct stat mine, named;
 
@@ -194,7 +194,7 @@ static bool is_named(const struct guard *guard)
            mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
-static void leave(struct guard *guard)
+static void leave(struct file_guard *guard)
 {
     if (guard->fd >= 0)
         (void)close(guard->fd);
@@ -207,7 +207,7 @@ static tenure_ns backoff(unsigned count)
     return TN_US(500) + tn_boottime() / 64 % TN_US(500 * (count < 7 ? count + 1 : 7));
 }
 
-static int enter(struct guard *guard, tenure_ns timeout)
+static int enter(struct file_guard *guard, tenure_ns timeout)
 {
     tenure_ns end = tn_boottime() + timeout;
 
@@ -238,7 +238,7 @@ static int enter(struct guard *guard, tenure_ns timeout)
 
 /* A new file that gets the name @path when it is complete and on the disk; with @ret_fd it stays
  * open, locked. Whoever holds the lock is the only one to use the draft. */
-static int put_file(struct guard *guard, const char *path, const void *data, size_t len,
+static int put_file(struct file_guard *guard, const char *path, const void *data, size_t len,
                     int *ret_fd)
 {
     struct stat old;
@@ -271,7 +271,7 @@ static int put_file(struct guard *guard, const char *path, const void *data, siz
 
 /* Before the rename nothing has happened; if only the flush of the directory failed, the fence may
  * be raised, which an error may always leave behind. */
-static int store(struct guard *guard)
+static int store(struct file_guard *guard)
 {
     char record[RECORD_MAX + 1];
     char base[TN_TOKEN_TEXT];
@@ -292,7 +292,7 @@ static int store(struct guard *guard)
 /* --- The data ------------------------------------------------------------------------------- */
 
 /* Without O_CREAT a missing file is no error: then *@ret_fd is -1. */
-static int open_data(struct guard *guard, int flags, int *ret_fd, struct stat *ret_stat)
+static int open_data(struct file_guard *guard, int flags, int *ret_fd, struct stat *ret_stat)
 {
     int fd = open(guard->path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
 
@@ -308,7 +308,7 @@ static int open_data(struct guard *guard, int flags, int *ret_fd, struct stat *r
 }
 
 /* Cut off what an append left behind that did not end. */
-static int recover(struct guard *guard)
+static int recover(struct file_guard *guard)
 {
     struct stat st;
     int fd = -1;
@@ -329,7 +329,7 @@ static int recover(struct guard *guard)
     return store(guard);
 }
 
-static int replace(struct guard *guard, const void *data, size_t len)
+static int replace(struct file_guard *guard, const void *data, size_t len)
 {
     struct stat st;
 
@@ -342,7 +342,7 @@ static int replace(struct guard *guard, const void *data, size_t len)
     return put_file(guard, guard->path, data, len, NULL);
 }
 
-static int append(struct guard *guard, const void *data, size_t len)
+static int append(struct file_guard *guard, const void *data, size_t len)
 {
     struct stat st;
     int fd = -1;
@@ -376,14 +376,14 @@ static int append(struct guard *guard, const void *data, size_t len)
 /* --- One operation -------------------------------------------------------------------------- */
 
 struct operation {
-    enum kind kind;
+    enum file_effect kind;
     uint64_t token;
     const void *data;
     size_t len;
     tenure_ns timeout;
 };
 
-static int act(struct guard *guard, const struct operation *operation, uint64_t *ret_highest)
+static int act(struct file_guard *guard, const struct operation *operation, uint64_t *ret_highest)
 {
     int rc = recover(guard);
     if (rc < 0)
@@ -405,7 +405,7 @@ static int act(struct guard *guard, const struct operation *operation, uint64_t 
 static int operate(const char *path, const struct operation *operation, uint64_t *ret_highest,
                    struct tn_text *reterr)
 {
-    struct guard guard = { .fd = -1, .reterr = reterr };
+    struct file_guard guard = { .fd = -1, .reterr = reterr };
 
     if (operation->token == 0)
         return TENURE_E_INVALID;
@@ -422,7 +422,7 @@ static int operate(const char *path, const struct operation *operation, uint64_t
 
 static int look(const char *path, uint64_t *ret_highest, struct tn_text *reterr)
 {
-    struct guard guard = { .fd = -1, .reterr = reterr };
+    struct file_guard guard = { .fd = -1, .reterr = reterr };
 
     int rc = name_files(&guard, path);
     if (rc < 0)
@@ -477,13 +477,13 @@ int tenure_fence_file_highest(const char *path, uint64_t *ret_highest)
 
 /* --- By URL --------------------------------------------------------------------------------- */
 
-struct place {
+struct file_place {
     char path[PATH_MAX];
     tenure_ns timeout;
 };
 
 /* The file, or its fence, must be there. */
-static int find_files(const struct guard *guard)
+static int find_files(const struct file_guard *guard)
 {
     struct stat st;
 
@@ -495,14 +495,14 @@ static int find_files(const struct guard *guard)
 static int open_place(const char *path, const struct tn_fence_options *options, void **ret_self,
                       struct tn_text *reterr)
 {
-    struct guard guard = { .reterr = reterr };
+    struct file_guard guard = { .reterr = reterr };
 
     int rc = name_files(&guard, path);
     if (rc == 0 && !options->create)
         rc = find_files(&guard);
     if (rc < 0)
         return rc;
-    struct place *place = malloc(sizeof *place);
+    struct file_place *place = malloc(sizeof *place);
     if (place == NULL) {
         tn_text_add(reterr, "out of memory");
         return TENURE_E_NOMEM;
@@ -516,7 +516,7 @@ static int open_place(const char *path, const struct tn_fence_options *options, 
 static int raise_fence(void *self, const char *resource, uint64_t token, uint64_t *ret_highest,
                        struct tn_text *reterr)
 {
-    const struct place *place = self;
+    const struct file_place *place = self;
 
     TN_ASSERT(resource == NULL);
     return operate(place->path, &(struct operation) { RAISE, token, NULL, 0, place->timeout },
@@ -525,7 +525,7 @@ static int raise_fence(void *self, const char *resource, uint64_t token, uint64_
 
 static int show(void *self, const char *resource, uint64_t *ret_highest, struct tn_text *reterr)
 {
-    const struct place *place = self;
+    const struct file_place *place = self;
 
     TN_ASSERT(resource == NULL);
     return look(place->path, ret_highest, reterr);
@@ -533,7 +533,7 @@ static int show(void *self, const char *resource, uint64_t *ret_highest, struct 
 
 static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reterr)
 {
-    const struct place *place = self;
+    const struct file_place *place = self;
     uint64_t highest;
 
     int rc = look(place->path, &highest, reterr);
@@ -544,7 +544,7 @@ static int list(void *self, tn_fence_each each, void *arg, struct tn_text *reter
 
 static int probe(void *self, const char *resource, struct tn_text *reterr)
 {
-    const struct place *place = self;
+    const struct file_place *place = self;
 
     (void)resource;
     return tn_fence_folder_check(place->path, reterr);
@@ -553,8 +553,8 @@ static int probe(void *self, const char *resource, struct tn_text *reterr)
 /* An empty fence, at which no token was seen. */
 static int install(void *self, const char *table, const char *resource, struct tn_text *reterr)
 {
-    const struct place *place = self;
-    struct guard guard = { .fd = -1, .reterr = reterr };
+    const struct file_place *place = self;
+    struct file_guard guard = { .fd = -1, .reterr = reterr };
 
     (void)table;
     TN_ASSERT(resource == NULL);
@@ -570,7 +570,7 @@ static int install(void *self, const char *table, const char *resource, struct t
 static int write_data(void *self, uint64_t token, const void *data, size_t len, bool appends,
                       uint64_t *ret_highest, struct tn_text *reterr)
 {
-    const struct place *place = self;
+    const struct file_place *place = self;
     struct operation operation = { appends ? APPEND : REPLACE, token, data, len, place->timeout };
 
     return operate(place->path, &operation, ret_highest, reterr);

@@ -24,7 +24,7 @@ enum {
 };
 
 struct tn_redis {
-    const struct server *server; /* Lines begin with its name. */
+    const struct resp_server *server; /* Lines begin with its name. */
     struct tn_net_url url;
     struct tn_tls_context *tls; /* NULL: in clear. */
     tenure_ns timeout;
@@ -43,7 +43,7 @@ struct tn_redis {
 /* --- The URL -------------------------------------------------------------------------------- */
 
 /* The servers that speak this protocol. */
-static const struct server {
+static const struct resp_server {
     const char *scheme, *who, *port, *form;
     const char *tls; /* The scheme with TLS; NULL: a socket of this host. */
     bool with_tls;
@@ -59,7 +59,7 @@ static const struct server {
     { "unix:", "tenured", NULL, "unix:PATH", NULL, false },
 };
 
-static const struct server *server_of(const char *url)
+static const struct resp_server *server_of(const char *url)
 {
     size_t last = sizeof servers / sizeof servers[0] - 1;
     size_t i = 0;
@@ -70,7 +70,7 @@ static const struct server *server_of(const char *url)
 }
 
 /* The URL is not repeated: there may be a password in it. */
-static int refuse_url(const struct server *server, struct tn_text *reterr)
+static int refuse_url(const struct resp_server *server, struct tn_text *reterr)
 {
     tn_text_addf(reterr, "%s: write %s", server->who, server->form);
     return TENURE_E_INVALID;
@@ -95,7 +95,7 @@ static bool is_database(const char *text)
 
 static int parse_url(struct tn_redis *redis, const char *url, struct tn_text *reterr)
 {
-    const struct server *server = redis->server;
+    const struct resp_server *server = redis->server;
     const struct tn_net_form form = { .scheme = server->who,
                                       .usage = server->form,
                                       .port = server->port,
@@ -178,7 +178,7 @@ static int start_link(struct tn_redis *redis, const struct tn_endpoint *endpoint
                       struct tn_text *reterr)
 {
     static const struct tn_resp_host host = { .up = came_up, .down = went_down };
-    const struct server *server = redis->server;
+    const struct resp_server *server = redis->server;
     bool service = strcmp(server->who, "redis") == 0;
     tenure_ns reach_ms = redis->timeout / TN_MS(1);
 
@@ -386,7 +386,7 @@ static int start_loop(struct tn_redis *redis, struct tn_text *reterr)
 int tn_redis_open(const char *url, tenure_ns timeout, struct tn_redis **ret_redis,
                   struct tn_text *reterr)
 {
-    const struct server *server = server_of(url);
+    const struct resp_server *server = server_of(url);
     struct tn_redis *redis = calloc(1, sizeof *redis);
 
     if (redis == NULL) {

@@ -55,7 +55,7 @@
 #include "runner/record.h"
 #include "runner/tree.h"
 
-enum phase { RUNNING, STOPPING, KILLING };
+enum guard_phase { RUNNING, STOPPING, KILLING };
 
 /* The pause between two sweeps of SIGKILL, when no death ends it sooner. It doubles: what does not
  * die of the first few is not ours to kill, or sleeps in the kernel. */
@@ -77,7 +77,7 @@ enum { DELAY_FADES = 32 };
 
 struct guard {
     struct tn_guard_setup setup;
-    enum phase phase;
+    enum guard_phase phase;
     int socket;     /* -1 when the supervisor is gone. */
     int supervisor; /* Likewise. */
     int signals;
@@ -100,7 +100,7 @@ struct guard {
     bool exec_failed;
 };
 
-static void say_at(const struct guard *g, enum tn_record_kind kind, int value, tenure_ns at)
+static void say_at(const struct guard *g, enum tn_guard_record_kind kind, int value, tenure_ns at)
 {
     struct tn_guard_record record = { .kind = kind, .value = value, .at = at };
 
@@ -109,7 +109,7 @@ static void say_at(const struct guard *g, enum tn_record_kind kind, int value, t
         (void)send(g->socket, &record, sizeof record, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void say(const struct guard *g, enum tn_record_kind kind, int value)
+static void say(const struct guard *g, enum tn_guard_record_kind kind, int value)
 {
     say_at(g, kind, value, tn_boottime());
 }

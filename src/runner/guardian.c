@@ -171,7 +171,7 @@ static void kill_guardian(struct tn_guardian *g)
     g->next_sweep = tn_boottime() + SWEEP_PAUSE_MIN;
 }
 
-static int tell(struct tn_guardian *g, enum tn_record_kind kind, int value, tenure_ns at)
+static int tell(struct tn_guardian *g, enum tn_guard_record_kind kind, int value, tenure_ns at)
 {
     struct tn_guard_record record = { .kind = kind, .value = value, .at = at };
 

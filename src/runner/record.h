@@ -9,7 +9,7 @@
 
 #include "tenure/time.h"
 
-enum tn_record_kind {
+enum tn_guard_record_kind {
     /* Supervisor to guardian. */
     TN_RECORD_EXTEND = 1, /* @at: the new deadline. */
     TN_RECORD_STOP,

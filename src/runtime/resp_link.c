@@ -341,11 +341,11 @@ static void went_down(void *arg)
 
 /* --- Receiving -------------------------------------------------------------------------------- */
 
-enum kind { ANSWER, CONFIRMATION, MESSAGE };
+enum resp_kind { ANSWER, CONFIRMATION, MESSAGE };
 
 /* RESP3 marks what answers no command; RESP2 sends it as an array like others. */
-static enum kind kind_of(const struct tn_resp_link *link, const struct tn_resp_value *head,
-                         const char *frame, size_t len, size_t at)
+static enum resp_kind kind_of(const struct tn_resp_link *link, const struct tn_resp_value *head,
+                              const char *frame, size_t len, size_t at)
 {
     static const char *const confirmations[] = {
         "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", NULL
@@ -372,7 +372,7 @@ static void take_frame(struct tn_resp_link *link, const char *frame, size_t len)
 
     int rc = tn_resp_next(frame, len, &at, &head);
     TN_ASSERT(rc == 0);
-    enum kind kind = kind_of(link, &head, frame, len, at);
+    enum resp_kind kind = kind_of(link, &head, frame, len, at);
     if (kind == MESSAGE || (kind == CONFIRMATION && (call == NULL || call->confirms == 0))) {
         if (link->host->push != NULL && link->greeted)
             link->host->push(link->arg, frame, len);

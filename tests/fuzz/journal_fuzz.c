@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_records(const struct tn_frame *frame)
 {
     for (size_t at = 0; at < frame->len;) {
-        struct tn_record record;
+        struct tn_journal_record record;
         char again[TN_RECORD_MAX];
         int64_t len = tn_record_decode(frame->records + at, frame->len - at, &record);
         if (len < 0)

@@ -286,9 +286,9 @@ TEST(a_raised_token_and_a_fence_come_back)
     begin();
     start_with_some();
     CHECK(does(TN_OP_RAISE, 0, "", 500) == TN_ANSWER_OK);
-    tn_journal_add(
-        &journal,
-        &(struct tn_record) { .kind = TN_RECORD_FENCED, .name = "db", .name_len = 2, .token = 7 });
+    tn_journal_add(&journal,
+                   &(struct tn_journal_record) {
+                       .kind = TN_RECORD_FENCED, .name = "db", .name_len = 2, .token = 7 });
     flush();
     restart();
     CHECK(does(TN_OP_ACQUIRE, 1, "z", 0) == TN_ANSWER_GRANTED);

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/check.h"
+#include "sim/run.h"
 #include "sim/stage.h"
 
 #define EXPORT(name) __attribute__((export_name(name)))

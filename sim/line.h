@@ -1,0 +1,36 @@
+/* line.h - SIM_LINE: a store of ordered keys, and the recipe of core/line.h in each node. */
+#ifndef TN_SIM_LINE_H
+#define TN_SIM_LINE_H
+
+#include "sim/world.h"
+
+/* --- line.c: the node's side, as for rows --- */
+void sim_line_init(struct sim_world *world);
+void sim_line_boot(struct sim_world *world, struct sim_node *node);
+/* False: it is the store's to answer. */
+bool sim_line_request(struct sim_world *world, struct sim_node *node,
+                      const struct tn_request *request);
+void sim_line_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+void sim_line_news(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+void sim_line_renewed(struct sim_world *world, struct sim_node *node,
+                      const struct sim_event *event);
+/* Whether the candidate may hear of the holder: a claim of its own tells of a grant by itself. */
+bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
+uint32_t sim_line_held(const struct sim_world *world, const struct sim_node *node);
+void sim_line_tick(struct sim_world *world, struct sim_node *node);
+tenure_ns sim_line_wake_at(const struct sim_world *world, const struct sim_node *node);
+
+/* --- line_store.c --- */
+void sim_line_serve(struct sim_world *world, const struct sim_event *event);
+/* OPEN, RENEW, CLOSE and READ. */
+void sim_line_session(struct sim_world *world, const struct sim_event *request);
+void sim_line_expire(struct sim_world *world);
+void sim_line_backup(struct sim_world *world);
+void sim_line_restore(struct sim_world *world);
+tenure_ns sim_line_expires_at(const struct sim_world *world);
+void sim_line_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name,
+                       uint64_t token);
+/* Somebody ends a session that is in the line. */
+void sim_line_kill(struct sim_world *world, uint32_t name);
+
+#endif
