@@ -7,6 +7,7 @@ COVERAGE_MIN ?= 95
 FUZZ_SECONDS ?= 3600
 CHECK_JOBS ?= 4
 ENGINE_RUNS ?= 3
+ENGINE_HANDOVERS ?= $(TENURE_HANDOVERS)
 ENGINE_JOBS ?= 3
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
@@ -41,12 +42,14 @@ check-go: build
 	@tests/run -b $(BUILD) tests/bindings/go.sh
 
 # On servers that no Debian package has; tools/servers installs or builds them, once per machine.
-# ENGINE_RUNS=50 for long chaos, TENURE_HANDOVERS=100 for long mixed elections; both may want more
-# than the half hour of TENURE_TEST_TIMEOUT.
+# ENGINE_RUNS=50 for long chaos, ENGINE_HANDOVERS=100 for long mixed elections (each engine has a
+# default of its own); both give a suite two hours instead of half of one.
+ENGINE_TIMEOUT = $(if $(ENGINE_HANDOVERS)$(filter-out 1 2 3,$(ENGINE_RUNS)),7200,1800)
 check-engines: build
 	@tools/deps --if-root check servers engines go
 	@tools/servers
-	@TENURE_CHAOS_RUNS=$(ENGINE_RUNS) TENURE_TEST_TIMEOUT=$${TENURE_TEST_TIMEOUT:-1800} \
+	@TENURE_CHAOS_RUNS=$(ENGINE_RUNS) TENURE_HANDOVERS=$(ENGINE_HANDOVERS) \
+		TENURE_TEST_TIMEOUT=$${TENURE_TEST_TIMEOUT:-$(ENGINE_TIMEOUT)} \
 		tests/run -b $(BUILD) -j $(ENGINE_JOBS) tests/engines/*.sh tests/engines/chaos/*.sh
 
 # Long and random, with real processes.

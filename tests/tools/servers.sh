@@ -38,4 +38,25 @@ rm "$t_dir/tree/tests/engines/cat/cat.go"
 servers 1
 servers 1
 t_check "each time" runs 4
+
+t_case "one variable each makes the mixed elections and the random runs longer"
+# check_engines ARG...: what make check-engines would run.
+check_engines() {
+    t_run env -u MAKEFLAGS -u MAKELEVEL -u TENURE_HANDOVERS \
+        make -n -C "$TENURE_ROOT" check-engines "$@"
+    t_check "make: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+}
+check_engines
+t_prints "TENURE_CHAOS_RUNS=3 TENURE_HANDOVERS= "
+t_prints ":-1800}"
+check_engines ENGINE_HANDOVERS=100 ENGINE_RUNS=50
+t_prints "TENURE_CHAOS_RUNS=50 TENURE_HANDOVERS=100 "
+t_prints ":-7200}"
+for mixed in consul kubernetes dynamodb; do
+    t_check "$mixed: TENURE_HANDOVERS counts" \
+        grep -q '\${TENURE_HANDOVERS:-' "$TENURE_ROOT/tests/engines/$mixed.sh"
+done
+for chaos in "$TENURE_ROOT"/tests/engines/chaos/*.sh; do
+    t_check "${chaos##*/}: so does TENURE_CHAOS_RUNS" grep -q '^chaos_runs ' "$chaos"
+done
 t_done

@@ -76,6 +76,24 @@ repeat 1000 x | passes notes.md
 t_case "a long file is found before another one"
 { echo '/* x */' && repeat 700 'int x;'; } | finds include/tenure/a.h "file of 701 lines"
 
+t_case "an engine on rows that does more than translate"
+# engine COUNT: a clean tree with an engine of that many lines in two files.
+engine() {
+    fresh
+    mkdir -p "$tree/src/stores/s3" "$tree/src/stores/zookeeper"
+    for folder in s3 zookeeper; do
+        { echo '/* x */' && repeat 399 'int x;'; } >"$tree/src/stores/$folder/a.h"
+        { echo '/* x */' && repeat $(($1 - 401)) 'int x;'; } >"$tree/src/stores/$folder/b.c"
+    done
+    t_run "$tidy" "$tree"
+}
+engine 800
+t_check "800 lines pass: $(cat "$t_out")" [ "$t_status" -eq 0 ]
+engine 801
+t_check "status" [ "$t_status" -eq 1 ]
+t_check "named: $(cat "$t_out")" grep -q '^src/stores/s3: engine of more than 800 lines$' "$t_out"
+t_check "and no other kind of store" [ "$(wc -l <"$t_out")" -eq 1 ]
+
 t_case "a static name that says nothing of its module"
 # many COUNT: a clean tree with that many files that have a static function of one name.
 many() {
