@@ -276,9 +276,10 @@ bool tn_json_is(const struct tn_json_value *value, const char *text)
 const struct tn_json_value *tn_json_get(const struct tn_json_value *values, uint32_t index,
                                         const char *key)
 {
+    bool object = values[index].type == TN_JSON_OBJECT;
     uint32_t at = index + 1;
 
-    for (uint32_t i = 0; i < values[index].count; i++) {
+    for (uint32_t i = 0; object && i < values[index].count; i++) {
         if (tn_json_is(&values[at], key))
             return &values[at + 1];
         at = values[at + 1].next;

@@ -41,7 +41,7 @@ TENURE_MUST_USE int tn_json_read(char *bytes, size_t len, struct tn_json_value *
 /* Whether a STRING is @text. */
 bool tn_json_is(const struct tn_json_value *value, const char *text);
 
-/* The value of member @key of the OBJECT at @index; NULL: there is none. */
+/* The value of member @key of the OBJECT at @index; NULL: there is none, or it is no OBJECT. */
 const struct tn_json_value *tn_json_get(const struct tn_json_value *values, uint32_t index,
                                         const char *key);
 

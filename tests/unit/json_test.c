@@ -35,6 +35,14 @@ TEST(values_come_in_the_order_of_the_text)
     CHECK(tn_json_get(values, 0, "c") == NULL);
 }
 
+TEST(an_array_has_no_members)
+{
+    CHECK_EQ_I64(take("[\"a\", {\"a\": 1}]"), 5);
+    CHECK(tn_json_get(values, 0, "a") == NULL);
+    CHECK_EQ_I64(tn_json_get(values, 2, "a")->type, TN_JSON_NUMBER);
+    CHECK(tn_json_get(values, 1, "a") == NULL);
+}
+
 TEST(escapes_are_resolved)
 {
     CHECK_EQ_I64(take("\"a\\n\\\"\\/\\u00e9\\u20AC\\ud83d\\ude00\""), 1);

@@ -258,10 +258,13 @@ static void hear_session(struct tn_rest_job *rest)
     enum tn_rows_outcome outcome = rest->result == TN_REST_OK ? TN_ROWS_WRITTEN : TN_ROWS_FAILED;
     char id[TN_ROW_OWNER] = "";
 
-    if (call->kind == TN_OP_OPEN && outcome == TN_ROWS_WRITTEN) {
+    /* A renewal is answered by an array of one. Whatever a proxy says instead renews nothing. */
+    if (call->kind != TN_OP_CLOSE && outcome == TN_ROWS_WRITTEN) {
+        bool renews = call->kind == TN_OP_RENEW;
         struct tn_json_value *values = tn_rest_values(rest);
-        if (values == NULL || !tn_json_copy(tn_json_get(values, 0, "ID"), id, sizeof id) ||
-            id[0] == '\0')
+        uint32_t at = values != NULL && renews && values[0].count > 0 ? 1 : 0;
+        if (values == NULL || !tn_json_copy(tn_json_get(values, at, "ID"), id, sizeof id) ||
+            id[0] == '\0' || (renews && strcmp(id, call->id) != 0))
             outcome = TN_ROWS_FAILED;
         free(values);
     }

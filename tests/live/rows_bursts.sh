@@ -1,0 +1,114 @@
+#!/bin/sh
+# rows_bursts.sh - a server that answers nonsense for a few seconds: on each engine on rows the
+# holder tries again and keeps its term, and what was written without an answer counts once. How
+# real servers are killed, stopped and cut off is in tests/engines/*_faults.sh.
+# shellcheck source=tests/harness/lib.sh
+. "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
+# shellcheck source=tests/live/live.lib
+. "$TENURE_ROOT/tests/live/live.lib"
+# shellcheck source=tests/live/rows.lib
+. "$TENURE_ROOT/tests/live/rows.lib"
+engines='consul kubernetes dynamodb s3'
+for engine in $engines; do
+    rows_need "$engine"
+    rows_start "$engine"
+done
+
+# What a renewal looks like in the log.
+renewal_consul=' PUT /v1/session/renew/'
+renewal_kubernetes=' PUT .*/leases/job?'
+renewal_dynamodb=' UpdateItem job$'
+renewal_s3=' PUT /leases/t/job/'
+renewals() { eval "rows_asked \$1 \"\$renewal_$1\""; }
+events() { grep -c "\"$2\"" "$t_dir/$1.events"; }
+# mark COUNTER [EVENT]: all_above then asks whether each engine has more.
+mark() { for engine in $engines; do eval "seen_$engine=$("$1" "$engine" "${2:-}")"; done; }
+all_above() {
+    for engine in $engines; do
+        eval "[ $("$1" "$engine" "${2:-}") -gt \$seen_$engine ]" || return 1
+    done
+}
+lost() { cat "$t_dir"/*.events | grep -c '"lost"'; }
+nothing_lost() {
+    t_check "nothing is lost: $(grep -h '"lost"' "$t_dir"/*.events)" [ "$(lost)" -eq 0 ]
+}
+
+t_case "they lead"
+for engine in $engines; do
+    setsid "$tenure" elect --store "$(rows_url "$engine")" --id ada --ttl 12s job \
+        >"$t_dir/$engine.events" 2>"$t_dir/$engine.err" &
+    candidates="$candidates $!"
+done
+for engine in $engines; do
+    t_check "$engine: $(cat "$t_dir/$engine.err" 2>&1)" \
+        until_line "$t_dir/$engine.events" '"won"'
+    eval "token_$engine=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/$engine.events")"
+done
+
+# A renewal of each falls into the burst, and fails again and again for a second.
+for words in throttle "throttle 1" "status 500" "status 503" "status 429" garbage cat huge drop; do
+    t_case "a burst of: $words"
+    mark events jeopardy
+    for engine in $engines; do
+        # shellcheck disable=SC2086 # Words.
+        rows_say "$engine" $words
+    done
+    t_check "all have failed to renew" until_true 20 all_above events jeopardy
+    from=$(now_ms)
+    until_ms $((from + 1000))
+    mark events safe
+    for engine in $engines; do
+        rows_say "$engine" well
+    done
+    t_check "and renew again" until_true 20 all_above events safe
+    nothing_lost
+done
+
+t_case "a reply to a renewal that is lost costs nothing"
+for engine in $engines; do
+    rows_say "$engine" lose 2
+done
+for time in 1 2 3; do
+    mark renewals
+    t_check "all renew" until_true 20 all_above renewals
+done
+nothing_lost
+
+t_case "the token is that of the beginning"
+for engine in $engines; do
+    eval "token=\$token_$engine"
+    t_run "$tenure" status --store "$(rows_url "$engine")" --json job
+    t_check "$engine: $(cat "$t_out" "$t_err")" \
+        grep -q "\"holder\":\"ada\",\"token\":$token[,}]" "$t_out"
+    t_check "$engine: its process lives" [ "$(grep -c '"won"' "$t_dir/$engine.events")" -eq 1 ]
+done
+end_all
+
+t_case "a reply to a grant that is lost: one term, and the next token is the next one"
+for engine in $engines; do
+    url=$(rows_url "$engine")
+    t_run timeout 60 "$tenure" run --store "$url" --ttl 12s --wait 20s twice -- true
+    t_check "$engine leads before: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    before=$("$tenure" status --store "$url" --json twice | sed 's/.*"token":\([0-9]*\).*/\1/')
+    rows_say "$engine" lose 1
+    t_run timeout 60 "$tenure" run --store "$url" --ttl 12s --wait 20s twice -- \
+        sh -c 'echo "$TENURE_TOKEN"'
+    t_check "$engine leads: $t_status $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    t_check "$engine: once: $(cat "$t_out")" [ "$(wc -l <"$t_out")" -eq 1 ]
+    t_check "$engine: a higher token than $before: $(cat "$t_out")" \
+        [ "$(cat "$t_out")" -gt "$before" ]
+    case $engine in
+    dynamodb | s3) # They count by one.
+        t_check "$engine: the next one: $(cat "$t_out")" [ "$(cat "$t_out")" -eq $((before + 1)) ]
+        ;;
+    esac
+done
+# A transaction that was carried out is repeated under its own number, and DynamoDB knows it.
+sed -n 's/.* TransactWriteItems \([0-9a-f-]\{36\}\).*/\1/p' "$t_dir/dynamodb.log" | tail -n 2 \
+    >"$t_dir/numbers"
+t_check "under the same number: $(cat "$t_dir/numbers")" \
+    [ "$(sort -u "$t_dir/numbers" | wc -l)" -eq 1 ]
+rows_item dynamodb '#tenure/twice' >"$t_dir/counter"
+t_check "the counter was raised once: $(cat "$t_dir/counter")" \
+    grep -q "\"tenureToken\": {\"N\": \"2\"}" "$t_dir/counter"
+t_done
