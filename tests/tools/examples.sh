@@ -149,22 +149,29 @@ hand_over README.md "sqlite:$t_dir/tenure.db"
 TENURE_STORE=sqlite:$t_dir/example.db
 
 t_case "docs/library.md: open, campaign, work, close"
-before=$(block docs/library.md worker_start)
 leads library.md "$(block docs/library.md tenure_open)" "$(block docs/library.md write_something)" \
     "$(block docs/library.md 'tenure_close(')"
-t_prints "started with "
+
+t_case "docs/library.md: work on a thread of its own"
+before=$(block docs/library.md worker_start)
+callback=$(block docs/library.md 'callback = hear')
+STOP_WHEN_STARTED=yes expect="started with " leads "callback" "$callback" \
+    "$(block docs/library.md tenure_open | grep -v '^struct tenure_campaign ')" \
+    'while (!stopping) wait_a_moment();' "$end"
 
 t_case "docs/library.md: a loop of one's own"
-STOP_WHEN_STARTED=yes expect="started with " leads "own loop" \
-    "struct tenure_election *election;" \
-    "struct tenure_campaign campaign = { .size = sizeof campaign, .callback = hear };" \
+STOP_WHEN_STARTED=yes expect="started with " leads "own loop" "$callback" \
+    "struct tenure_election *election;" "struct tenure_error error;" \
     "$(block docs/library.md TENURE_OWN_LOOP)" "$end"
 
 t_case "the manual"
-before=$(block man/tenure_campaign.3 worker_start)
-leads "tenure_token.3" "$(block docs/library.md tenure_open)" \
+before=
+leads "tenure_token.3" "$(block docs/library.md tenure_open)" "uint64_t token;" \
     "$(block man/tenure_token.3 tenure_token)" "$end"
-t_prints "started with "
+before=$(block man/tenure_campaign.3 worker_start)
+STOP_WHEN_STARTED=yes expect="started with " leads "tenure_campaign.3" "$callback" \
+    "$(block docs/library.md tenure_open | grep -v '^struct tenure_campaign ')" \
+    'while (!stopping) wait_a_moment();' "$end"
 
 t_case "an example that does not wait is found: it writes nothing"
 before=
