@@ -130,9 +130,9 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "event-loop: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    int rc = tenure_campaign(program.tenure, argv[1], &campaign, &program.election);
+    int rc = tenure_campaign_start(program.tenure, argv[1], &campaign, &program.election, &error);
     if (rc != 0)
-        (void)fprintf(stderr, "event-loop: %s: %s\n", argv[1], tenure_strerror(rc));
+        (void)fprintf(stderr, "event-loop: %s\n", error.text);
     program.fds[TENURE] = (struct pollfd) { .fd = tenure_fd(program.tenure), .events = POLLIN };
     if (rc == 0)
         rc = watch(&program) == 0 ? run(&program) : -1;

@@ -116,10 +116,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "fenced-writer: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    int rc = tenure_campaign(tenure, argv[1], &campaign, &election);
-    if (rc == 0)
-        rc = write_while_leading(election, argv[2]);
+    int rc = tenure_campaign_start(tenure, argv[1], &campaign, &election, &error);
     if (rc != 0)
+        (void)fprintf(stderr, "fenced-writer: %s\n", error.text);
+    else if ((rc = write_while_leading(election, argv[2])) != 0)
         (void)fprintf(stderr, "fenced-writer: %s: %s\n", argv[2], tenure_strerror(rc));
     (void)tenure_close(tenure);
     return rc == TENURE_E_STALE ? 80 : rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

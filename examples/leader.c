@@ -64,10 +64,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "leader: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    int rc = tenure_campaign(tenure, argv[1], &campaign, &election);
-    if (rc == 0)
-        rc = lead(election);
+    int rc = tenure_campaign_start(tenure, argv[1], &campaign, &election, &error);
     if (rc != 0)
+        (void)fprintf(stderr, "leader: %s\n", error.text);
+    else if ((rc = lead(election)) != 0)
         (void)fprintf(stderr, "leader: %s: %s\n", argv[1], tenure_strerror(rc));
     (void)tenure_close(tenure); /* The work has stopped: the lease is free at once. */
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -26,17 +26,32 @@ static void hear(struct tenure_election *election, const struct tenure_event *ev
     (void)fflush(stdout);
 }
 
+/* Term after term, as leader.c does: the call of tenure_wait says that the work has stopped. */
+static int lead(struct tenure_election *election)
+{
+    const struct timespec pause = { .tv_nsec = 100000000 };
+    uint64_t token;
+    int rc = 0;
+
+    while (!stopped && (rc == 0 || rc == TENURE_E_TIMEOUT)) {
+        rc = tenure_wait(election, 500000000, &token);
+        if (rc == 0)
+            printf("working, token %" PRIu64 "\n", token);
+        (void)fflush(stdout);
+        while (rc == 0 && !stopped && tenure_token(election) == token)
+            (void)nanosleep(&pause, NULL);
+    }
+    return rc == TENURE_E_TIMEOUT ? 0 : rc;
+}
+
 int main(int argc, char **argv)
 {
     struct tenure *tenure = NULL;
-    struct tenure_election *election = NULL;
+    struct tenure_election *election = NULL, *watched = NULL;
     struct tenure_error error = { 0 };
     struct tenure_options options = { .size = sizeof options, .ttl = INT64_C(3000000000) };
     struct tenure_campaign campaign = { .size = sizeof campaign,
-                                        .callback = hear,
                                         .flags = TENURE_DRAINED_ON_RETURN };
-    const struct timespec pause = { .tv_nsec = 100000000 };
-    uint64_t last = 0;
 
     if (argc != 3) {
         (void)fprintf(stderr, "usage: own-store NAME dir:PATH\n");
@@ -48,19 +63,13 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = tenure_open(argv[2], &options, &tenure, &error);
     if (rc == 0)
-        rc = tenure_campaign(tenure, argv[1], &campaign, &election);
-    if (rc < 0) {
+        rc = tenure_observe_start(tenure, argv[1], hear, NULL, &watched, &error);
+    if (rc == 0)
+        rc = tenure_campaign_start(tenure, argv[1], &campaign, &election, &error);
+    if (rc == 0)
+        rc = lead(election);
+    if (rc != 0)
         (void)fprintf(stderr, "own-store: %s\n",
                       error.text[0] != '\0' ? error.text : tenure_strerror(rc));
-        return 69;
-    }
-    while (!stopped) {
-        uint64_t token = tenure_token(election);
-        if (token != 0 && token != last)
-            printf("working, token %" PRIu64 "\n", token);
-        (void)fflush(stdout);
-        last = token;
-        (void)nanosleep(&pause, NULL);
-    }
-    return tenure_close(tenure) == 0 ? 0 : 69;
+    return tenure_close(tenure) == 0 && rc == 0 ? 0 : 69;
 }

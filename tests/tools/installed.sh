@@ -80,6 +80,49 @@ for header in "$prefix"/include/tenure/*.h; do
     fi
 done
 
+# names_cpp HEADERS: a program in C++ that uses all of their names: functions and constants, and the
+# types without `struct`. A function hides the struct of its name, which needs a second one.
+names_cpp() {
+    cat "$1"/tenure/*.h | "$cc" -E -P -x c -I"$1" - >"$t_dir/plain.h"
+    (cd "$1" && printf '#include "%s"\n' tenure/*.h)
+    echo 'typedef void any();'
+    echo 'static any *const functions[] = {'
+    sed 's/.*/    reinterpret_cast<any *>(\&&),/' "$t_dir/declared"
+    printf '};\nstatic const long long constants[] = {\n'
+    grep -Eo 'TENURE_[A-Z0-9_]+' "$t_dir/plain.h" | sort -u | sed 's/.*/    &,/'
+    printf '};\nint main()\n{\n    int unused = 0;\n'
+    grep -Eo '(struct|enum) tenure[a-z_0-9]*' "$t_dir/plain.h" | cut -d' ' -f2 | sort -u |
+        while read -r type; do
+            if grep -qx "$type" "$t_dir/declared"; then type=${type}_options; fi
+            echo "    unused += static_cast<$type *>(nullptr) != nullptr;"
+        done
+    printf '    for (any *function : functions)\n        unused += function == nullptr;\n'
+    printf '    for (long long constant : constants)\n        unused += constant > 1LL << 62;\n'
+    printf '    return unused;\n}\n'
+}
+
+t_case "a C++ program can use every name of the headers"
+if command -v $cxx >/dev/null; then
+    names_cpp "$prefix/include" >"$t_dir/names.cpp"
+    t_check "there are some" [ "$(wc -l <"$t_dir/names.cpp")" -ge 120 ]
+    # shellcheck disable=SC2086,SC2046
+    t_run $cxx -std=c++11 $strict $instrument "$t_dir/names.cpp" -o "$t_dir/names" \
+        $(pkg-config --cflags --libs tenure)
+    t_check "compiles: $(head -n 3 "$t_err")" [ "$t_status" -eq 0 ]
+    t_run "$t_dir/names"
+    t_ends 0
+    # Without its second name the struct is out of reach, and that is seen.
+    mkdir "$t_dir/hidden" && cp -R "$prefix/include/tenure" "$t_dir/hidden/"
+    sed -i -e '/^typedef struct tenure_campaign /d' \
+        -e 's/const tenure_campaign_options/const struct tenure_campaign/' \
+        "$t_dir/hidden/tenure/tenure.h"
+    names_cpp "$t_dir/hidden" >"$t_dir/names.cpp"
+    t_run $cxx -std=c++11 -I"$t_dir/hidden" -fsyntax-only "$t_dir/names.cpp"
+    t_check "a hidden name is found" grep -q "tenure_campaign_options" "$t_err"
+else
+    t_skip "there is no $cxx"
+fi
+
 t_case "a C++ program leads"
 if command -v $cxx >/dev/null; then
     # shellcheck disable=SC2086,SC2046
@@ -208,4 +251,16 @@ for example in leader fenced-writer event-loop own-store; do
     t_check "$example: exit status" [ "$t_status" -eq 64 ]
 done
 
+t_case "an example says what is wrong with a name"
+for words in leader "fenced-writer a//b $t_dir/none" event-loop "own-store a//b dir:$t_dir/d"; do
+    # shellcheck disable=SC2086 # Words.
+    set -- $words
+    [ $# -gt 1 ] || set -- "$1" a//b
+    example=$1
+    shift
+    t_run env TENURE_STORE="sqlite:$t_dir/words.db" "$t_dir/$example-shared" "$@"
+    t_check "$example: $(cat "$t_err")" grep -q "^$example: 'a//b' is not a name: " "$t_err"
+    t_check "$example: one line" [ "$(wc -l <"$t_err")" -eq 1 ]
+    t_refute "$example: it succeeds" [ "$t_status" -eq 0 ]
+done
 t_done
