@@ -24,7 +24,7 @@ in_finish pg_clean
 has_store() { ! "$tenure" --version | grep -q "^left out.* $1 "; }
 
 t_case "sqlite:"
-"$tenure" acquire -s "sqlite:$t_dir/store.db" --ttl 1s early >/dev/null # It makes the store.
+"$tenure" doctor --install --for 50ms "sqlite:$t_dir/store.db" >/dev/null
 console_on "sqlite=sqlite:$t_dir/store.db"
 
 t_case "tenured, by tenure console"

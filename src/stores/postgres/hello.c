@@ -21,7 +21,7 @@ void tn_pg_say_hello(struct tn_pg_store *store)
         " current_setting('server_version'), current_setting('synchronous_commit') = 'off',"
         " coalesce((SELECT pg_has_role(p.proowner, 'USAGE') FROM pg_proc p"
         "  WHERE p.pronamespace = n.oid AND p.proname = 'step' LIMIT 1), false),"
-        " to_regprocedure('tenure.line(text)') IS NULL"
+        " NOT EXISTS (SELECT 1 FROM pg_proc p WHERE p.pronamespace = n.oid AND p.proname = 'line')"
         " FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'tenure'";
 
     tn_pg_send(store, TN_PG_HELLO, sql, 0, NULL);
