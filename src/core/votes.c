@@ -216,18 +216,24 @@ bool tn_votes_judge(const struct tn_votes_round *round, struct tn_votes_record *
     const struct tn_votes *votes = round->votes;
     uint64_t tokens[TN_VOTES_SERVERS];
     unsigned count = 0;
+    bool held = false;
     int server;
     uint32_t mask = tn_votes_leader(round, true, &server);
     bool decided = tn_votes_is_majority(votes, mask);
 
     if (decided && !is_stray(round, &round->replies[server].term)) {
-        *ret_record = (struct tn_votes_record) { server, round->replies[server].token, false };
+        *ret_record =
+            (struct tn_votes_record) { server, round->replies[server].token, false, false };
         return true;
     }
-    for (unsigned i = 0; i < votes->count; i++)
-        if (is_answered(round, i))
+    for (unsigned i = 0; i < votes->count; i++) {
+        if (is_answered(round, i)) {
             tokens[count++] = round->replies[i].last;
-    *ret_record = (struct tn_votes_record) { -1, tn_votes_reached(votes, tokens, count), decided };
+            held = held || round->replies[i].held;
+        }
+    }
+    *ret_record = (struct tn_votes_record) { -1, tn_votes_reached(votes, tokens, count), decided,
+                                             !decided && held };
     if (!decided && tn_votes_count(mask) + votes->count - count >= votes->majority &&
         round->heard != round->asked)
         return false;

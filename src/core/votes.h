@@ -149,6 +149,7 @@ struct tn_votes_record {
     int server;     /* Whose record it is, with a majority behind it; -1: free, as far as known. */
     uint64_t token; /* Free: no later grant is at or below it. */
     bool stray;     /* Not free, but a majority has a term of ours that we do not hold yet. */
+    bool unsure;    /* Servers have votes that are no majority's: ask again, nobody tells of it. */
 };
 
 /* The end of a job. */

@@ -56,6 +56,29 @@ t_run "$tenure" list --store "$five"
 t_check "list: $(cat "$t_out")" grep -q '^taken *revoked' "$t_out"
 flush
 
+# The votes for a term are news, their confirmation is none: who reads in between reads once more.
+t_case "a wish that comes slowly is heard by who holds the lease"
+elects() { # ID
+    "$tenure" elect --store "$(rd_lock 1 2 3)" --ttl 10s --id "$1" slow >"$t_dir/slow.$1" 2>&1 &
+    pids="$pids $!"
+}
+pids=
+elects first
+t_check "first leads" until_line "$t_dir/slow.first" '"won"'
+elects next
+t_check "next waits" until_line "$t_dir/slow.next" '"leader"'
+for n in 1 2 3; do
+    proxy_start "slow$n" "$(rd_port $n)"
+    eval "port_slow$n=$proxy_port"
+    proxy_say "slow$n" "trickle 4000"
+done
+t_run timeout 30 "$tenure" handover --wait 15s slow --store \
+    "redlock://127.0.0.1:$port_slow1,127.0.0.1:$port_slow2,127.0.0.1:$port_slow3"
+t_check "handed over: $(cat "$t_err")" grep -q "from first, token .* to next" "$t_out"
+# shellcheck disable=SC2086 # A list of numbers.
+kill $pids
+flush
+
 t_case "a server confirms no token that another term had, nor a lower one"
 session=$(printf %032d 1)
 term1=$(printf %032d 2)

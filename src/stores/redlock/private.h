@@ -34,6 +34,7 @@ enum tn_rl_reading {
     TN_RL_DUE, /* To be read, when fewer reads are under way. */
     TN_RL_READING,
     TN_RL_READING_OLD, /* It has changed since: once more after that. */
+    TN_RL_RESTING,     /* The last read left it open; once more at @due_at, or when it changes. */
 };
 
 struct tn_rl_claim;
@@ -44,7 +45,9 @@ struct tn_rl_name {
     struct tn_rl_claim *claims;
     /* Of one that is watched; the read is a use of it, from when it is due until it has ended. */
     struct tn_store_req read;
-    struct tn_rl_name *due_next;
+    struct tn_rl_name *due_next; /* DUE, RESTING: in that list. */
+    tenure_ns due_at, rest;
+    bool unsure; /* What the read has shown. */
     enum tn_rl_reading reading;
 };
 
@@ -80,7 +83,7 @@ struct tn_rl_store {
     unsigned count;
     uv_timer_t timer;
     unsigned open_nodes; /* That are not closed yet. */
-    struct tn_rl_name *due, **due_end;
+    struct tn_rl_name *due, **due_end, *resting;
     unsigned reads;
 };
 
@@ -97,6 +100,10 @@ void tn_rl_votes_done(struct tn_rl_store *store);
 /* --- watches.c --- */
 int tn_rl_watched(struct tn_store *base, struct tn_store_name *name, bool on);
 bool tn_rl_is_watch(const struct tn_store_req *req);
+/* Its read has shown votes that are no majority's. */
+void tn_rl_watch_unsure(struct tn_store_req *req);
+void tn_rl_watches_tick(struct tn_rl_store *store);
+tenure_ns tn_rl_watches_wake_at(const struct tn_rl_store *store);
 /* A server has told of a change; @record NULL: something has changed. */
 void tn_rl_hear_change(struct tn_rl_store *store, const char *name,
                        const struct tn_store_record *record);

@@ -52,6 +52,8 @@ static void hear_timer(uv_timer_t *timer)
 
     if (!store->base.closing)
         tn_votes_tick(&store->votes, tn_rl_now(store));
+    if (!store->base.closing)
+        tn_rl_watches_tick(store);
     tn_store_kick(&store->base);
 }
 
@@ -59,8 +61,9 @@ static void hear_timer(uv_timer_t *timer)
 static void take_turn(struct tn_store *base)
 {
     struct tn_rl_store *store = (struct tn_rl_store *)base;
+    tenure_ns votes = tn_votes_wake_at(&store->votes), watches = tn_rl_watches_wake_at(store);
 
-    tn_store_wake_at(base, &store->timer, hear_timer, tn_votes_wake_at(&store->votes));
+    tn_store_wake_at(base, &store->timer, hear_timer, votes < watches ? votes : watches);
 }
 
 static void shut(struct tn_store *base)

@@ -227,6 +227,8 @@ static void done(void *arg, void *job, const struct tn_votes_result *result)
     /* Those who watch hear of a term when it is held. */
     if (code == 0 && result->record.stray && tn_rl_is_watch(req))
         code = TENURE_E_TIMEOUT;
+    if (result->record.unsure && tn_rl_is_watch(req))
+        tn_rl_watch_unsure(req);
     if (result->claim != NULL)
         tn_rl_hear_change(store, claim_of(result->claim)->name->base.text, NULL);
 
