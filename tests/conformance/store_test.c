@@ -303,7 +303,7 @@ static void check_line(struct bed_store *store, const char *wanted)
 
     tn_text_init(&text, line, sizeof line);
     memset(&listed, 0, sizeof listed);
-    store->store->ops->line(store->store, bed_full("line/job"), list_done, NULL);
+    store->store->ops->line(store->store, bed_full("waits/job"), list_done, NULL);
     CHECK_EQ_U64(listed.done, 0);
     CHECK(bed_until(is_listed, NULL, BED_BOUND));
     CHECK_EQ_I64(listed.status, 0);
@@ -322,17 +322,17 @@ CONFORMS(who_waits_is_told_in_order)
 
     if (store->store->ops->line == NULL)
         return; /* Said plainly: it does not know. */
-    CHECK_EQ_I64(bed_acquire(&a, "line/job", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&a, "waits/job", true)->answer, TN_ANSWER_GRANTED);
     check_line(store, "");
-    CHECK_EQ_I64(bed_acquire(&c, "line/job", true)->answer, TN_ANSWER_QUEUED);
-    CHECK_EQ_I64(bed_acquire(&d, "line/job", true)->answer, TN_ANSWER_QUEUED);
-    CHECK_EQ_I64(bed_acquire(&b, "line/job", true)->answer, TN_ANSWER_QUEUED);
-    CHECK_EQ_I64(bed_acquire(&d, "line/job/other", true)->answer, TN_ANSWER_GRANTED);
+    CHECK_EQ_I64(bed_acquire(&c, "waits/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_acquire(&d, "waits/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_acquire(&b, "waits/job", true)->answer, TN_ANSWER_QUEUED);
+    CHECK_EQ_I64(bed_acquire(&d, "waits/job/other", true)->answer, TN_ANSWER_GRANTED);
     check_line(store, "cyd dee bob");
-    CHECK_EQ_I64(bed_release(&d, "line/job", 0)->answer, TN_ANSWER_RELEASED);
+    CHECK_EQ_I64(bed_release(&d, "waits/job", 0)->answer, TN_ANSWER_RELEASED);
     check_line(store, "cyd bob");
-    CHECK_EQ_I64(bed_release(&a, "line/job", a.token)->answer, TN_ANSWER_RELEASED);
-    CHECK(bed_is_granted(&c, "line/job", BED_BOUND));
+    CHECK_EQ_I64(bed_release(&a, "waits/job", a.token)->answer, TN_ANSWER_RELEASED);
+    CHECK(bed_is_granted(&c, "waits/job", BED_BOUND));
     check_line(store, "bob");
 }
 
