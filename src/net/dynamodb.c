@@ -362,6 +362,8 @@ static void judge_error(struct tn_dynamo_call *call, const struct tn_json_value 
     if (advice == EXPIRED || advice == BAD_KEYS)
         tn_aws_refused(call->dynamo->aws);
     explain(call, advice, word, message);
+    if (call->outcome == TN_DYNAMO_THROTTLED)
+        tn_web_slow_down(call->dynamo->web, &call->req, call->error + strlen("dynamodb: "));
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
@@ -457,6 +459,7 @@ static void send_signed(struct tn_dynamo_call *call)
         .timeout = call->timeout,
         .body_max = call->answer_max > 0 ? call->answer_max : 65536,
         .aws = &call->sign,
+        .urgent = call->urgent,
         .done = answered,
         .arg = call,
     };

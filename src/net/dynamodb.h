@@ -46,6 +46,7 @@ struct tn_dynamo_call {
     void (*done)(struct tn_dynamo_call *call);
     void *arg;
     tenure_ns timeout;
+    bool urgent;                  /* As in web.h. */
     size_t answer_max;            /* Bytes of an answer; 0: 64 kB. */
     struct tn_json_value *values; /* Room for the answer; NULL: @own. */
     uint32_t values_max;

@@ -43,6 +43,9 @@ static void hear_web(struct tn_web_req *web)
     job->result = result_of(web);
     if (job->result != TN_REST_OK)
         add_error(job);
+    if (web->status == 0 &&
+        (web->http == 429 || (web->http == 503 && tn_web_header(web, "Retry-After") != NULL)))
+        tn_web_slow_down(rest->web, web, job->error);
     /* Several requests may fail with the same server: all of them together leave it once. */
     if ((job->result == TN_REST_FAILED || job->result == TN_REST_UNKNOWN) &&
         web->status != TENURE_E_CLOSED && rest->at == job->at)

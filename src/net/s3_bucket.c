@@ -81,6 +81,11 @@ static bool is_one_of(const char *code, const char *const *codes)
 static const char *const key_errors[] = { "InvalidAccessKeyId", "ExpiredToken", "InvalidToken",
                                           "TokenRefreshRequired", NULL };
 
+/* A server that is about to start answers 503, too, some of them with a Retry-After of a minute. S3
+ * has a word of its own for too many requests. */
+static const char *const slow_errors[] = { "SlowDown", "SlowDownRead", "SlowDownWrite",
+                                           "TooManyRequests", NULL };
+
 static bool is_denied(int http, const char *code)
 {
     return http == 401 || http == 403 || is_one_of(code, key_errors);
@@ -162,6 +167,9 @@ static enum tn_s3_result judge(struct tn_s3_call *call)
     if (web->http == 412)
         return TN_S3_CONFLICT;
     explain(call, code);
+    if (web->http == 429 || is_one_of(code, slow_errors))
+        tn_web_slow_down(call->bucket->web, web,
+                         call->error + strlen("s3 : ") + strlen(call->bucket->name));
     if (is_denied(web->http, code))
         return TN_S3_DENIED;
     /* 409: S3 found another writer at the same time, and does not say who won. */
@@ -278,6 +286,7 @@ static void ask_bucket(struct tn_s3_call *call, const char *method, size_t body_
         .send_len = put ? strlen(call->body) : 0,
         .timeout = patience > 0 && patience < TIMEOUT_MAX ? patience : TIMEOUT_MAX,
         .body_max = body_max,
+        .urgent = call->urgent,
         .done = hear_answer,
         .arg = call,
     };

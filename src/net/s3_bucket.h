@@ -50,6 +50,7 @@ struct tn_s3_call {
     struct tn_s3_bucket *bucket;
     struct tn_s3_call *next;
     int mark;                  /* The owner's; 0 at first. */
+    bool urgent;               /* The owner's, too: as in web.h. */
     char body[TN_S3_BODY];     /* What is written. */
     char error[TN_ERROR_TEXT]; /* Unless the result is OK, MISSING or CONFLICT. */
     char etag[TN_S3_ETAG];     /* Of what was written, if the result is OK. */

@@ -134,6 +134,8 @@ static void explain(struct tn_web_work *work, CURLcode code)
     struct tn_web_req *req = work->req;
     struct tn_text text;
 
+    if (work->hushed && req->status == work->fault)
+        return; /* The error is there. */
     tn_text_init(&text, req->error, sizeof req->error);
     if (req->status == 0)
         return;
@@ -164,6 +166,8 @@ static void finish_work(struct tn_web_work *work, CURLcode code)
         (void)curl_easy_getinfo(work->easy, CURLINFO_RESPONSE_CODE, &http);
     req->http = (int)http;
     req->status = status_of(work, code);
+    if (req->status == 0 && http >= 200 && http < 300)
+        tn_web_end_quiet(web, work->where);
     if (req->status == 0 || req->status == TENURE_E_TIMEOUT)
         web->doubtful = req->status != 0;
     explain(work, code);
@@ -318,6 +322,8 @@ static struct tn_web_work *new_work(struct tn_web *web, struct tn_web_req *req)
 
 void tn_web_start(struct tn_web *web, struct tn_web_req *req)
 {
+    const char *why;
+
     TN_ASSERT(req->timeout > 0 && req->done != NULL);
     req->work = new_work(web, req);
     req->status = 0;
@@ -331,6 +337,10 @@ void tn_web_start(struct tn_web *web, struct tn_web_req *req)
         (void)snprintf(req->error, sizeof req->error, "out of memory");
         req->next = web->failed;
         web->failed = req;
+    } else if ((why = tn_web_hush(web, req, req->work->where)) != NULL) {
+        (void)snprintf(req->error, sizeof req->error, "%s", why);
+        req->work->hushed = true;
+        req->work->fault = TENURE_E_UNAVAILABLE;
     } else if ((req->work->easy = curl_easy_init()) != NULL) {
         tn_web_prepare(req->work);
     } else {

@@ -54,6 +54,7 @@ struct tn_web_req {
     tenure_ns timeout;             /* From start to done; more than 0. */
     size_t body_max;               /* An answer with a longer body fails. */
     const struct tn_aws_sign *aws; /* Sign it for AWS; NULL: not. */
+    bool urgent;                   /* A term depends on it: see tn_web_slow_down. */
     /* The body of a 2xx answer as it comes, for streams; NULL: it is collected, as other answers'
      * bodies always are. Non-zero: enough, done() comes with TENURE_E_CLOSED. May start and cancel
      * requests. */
@@ -88,6 +89,13 @@ void tn_web_cancel(struct tn_web *web, struct tn_web_req *req);
 /* Cancel all requests; what their done() starts is cancelled, too. Then call @closed, after which
  * nothing is left. */
 void tn_web_close(struct tn_web *web, void (*closed)(void *arg), void *arg);
+
+/* In done(): the answer asks for fewer requests. For as long as its Retry-After says, 60 s at most,
+ * each request to that host ends with TENURE_E_UNAVAILABLE and @why as its error, unsent. Without
+ * one it is 1 s, and twice as long each time in a row, up to 8 s. An urgent request waits for one
+ * second of a Retry-After, and else in its caller's own time: a term would end before many a server
+ * wants to hear of anybody again. */
+void tn_web_slow_down(struct tn_web *web, const struct tn_web_req *req, const char *why);
 
 /* In data() and done(): the first header of that name in the answer; NULL: there is none. */
 const char *tn_web_header(const struct tn_web_req *req, const char *name);

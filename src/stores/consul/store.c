@@ -150,6 +150,7 @@ static void get(struct tn_rows_store *base, struct tn_rows_io *io)
         return;
     }
     job->io = io;
+    job->rest.web.urgent = tn_rows_io_is_urgent(io);
     tn_text_init(&text, path, sizeof path);
     add_path(store, &text, tn_rows_io_name(io));
     tn_text_add(&text, "?consistent");
@@ -246,6 +247,7 @@ static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct 
         return;
     }
     job->io = io;
+    job->rest.web.urgent = tn_rows_io_is_urgent(io);
     add_steps(job, row, if_version);
     start_job(job, "PUT", "v1/txn", store->base.base.how.patience);
 }
@@ -306,6 +308,7 @@ static void session(struct tn_rows_store *base, struct tn_rows_call *call)
         return;
     }
     job->call = call;
+    job->rest.web.urgent = call->urgent;
     if (call->kind == TN_OP_OPEN)
         add_session_body(job);
     (void)snprintf(path, sizeof path, "v1/session/%s%s%s", verb,

@@ -160,6 +160,7 @@ static void get(struct tn_rows_store *base, struct tn_rows_io *io)
         return;
     }
     job->io = io;
+    job->call.urgent = tn_rows_io_is_urgent(io);
     start_get(job, "");
 }
 
@@ -258,6 +259,7 @@ static void put(struct tn_rows_store *base, struct tn_rows_io *io, const struct 
         return;
     }
     job->io = io;
+    job->call.urgent = tn_rows_io_is_urgent(io);
     if (tn_item_is_grant(row, if_version))
         job->call.timeout /= 2; /* It may be asked twice. */
     tn_item_rvn(row->nonce, tn_prng_next(&base->prng), rvn);

@@ -70,6 +70,14 @@ const char *tn_rows_io_label(const struct tn_rows_io *io)
     return io->claim != NULL ? io->claim->session->label : "";
 }
 
+bool tn_rows_io_is_urgent(const struct tn_rows_io *io)
+{
+    const struct tn_rows_claim *claim = io->claim != NULL ? &io->claim->claim : NULL;
+
+    return claim != NULL && (claim->held || claim->revoked || claim->goal == TN_ROWS_RELEASE ||
+                             claim->goal == TN_ROWS_ADOPT);
+}
+
 bool tn_rows_io_only_looks(const struct tn_rows_io *io)
 {
     const struct tn_rows_watch *watch = io->claim != NULL ? io->claim->watch : NULL;
@@ -197,6 +205,8 @@ void tn_rows_recipe_session(void *arg, uint64_t number, enum tn_op_kind kind, co
     call->session = session;
     call->kind = kind;
     call->number = number;
+    for (const struct tn_rows_claim *each = session->rows.claims; each != NULL; each = each->next)
+        call->urgent = call->urgent || (each->held && kind == TN_OP_RENEW);
     call->ttl = session->rows.ttl;
     call->timeout =
         kind == TN_OP_RENEW ? session->rows.attempt_timeout : session->rows.acquire_timeout;

@@ -39,6 +39,7 @@ struct tn_rows_call {
     uint64_t number;
     tenure_ns ttl, timeout;
     enum tn_rows_outcome outcome;
+    bool urgent; /* A term depends on it. */
     bool denied; /* Set before tn_rows_call_done: the engine does not let us. */
     char id[TN_ROW_OWNER];
     char label[TN_LABEL_MAX + 1];
@@ -124,6 +125,8 @@ struct tn_rows_store {
 const char *tn_rows_io_name(const struct tn_rows_io *io);
 /* The label of the session that asks; empty: none does. */
 const char *tn_rows_io_label(const struct tn_rows_io *io);
+/* A term depends on it, or its end: of a term that is held, or is given back. */
+bool tn_rows_io_is_urgent(const struct tn_rows_io *io);
 /* A poll of a name that had neither row nor token when it was read last. */
 bool tn_rows_io_only_looks(const struct tn_rows_io *io);
 /* A read: @version NULL: there is no row, and @row is NULL or has nothing but the floor that the

@@ -69,6 +69,7 @@ static struct s3_job *new_job(struct s3_store *store, struct tn_rows_io *io)
     if (job != NULL) {
         job->store = store;
         job->io = io;
+        job->call.urgent = io != NULL && tn_rows_io_is_urgent(io);
     }
     return job;
 }
