@@ -347,7 +347,7 @@ static void judge_error(struct tn_dynamo_call *call, const struct tn_json_value 
                        call->req.http);
     }
     /* Whatever stands there, it did not let the request through. */
-    if (kind == NULL && (call->req.http == 401 || call->req.http == 403))
+    if (call->req.http == 401 || call->req.http == 403)
         call->outcome = TN_DYNAMO_DENIED;
     (void)copy_text(note, message, sizeof message);
     word = strrchr(type, '#') != NULL ? strrchr(type, '#') + 1 : type;

@@ -92,6 +92,12 @@ struct tn_json_value *tn_rest_values(struct tn_rest_job *job)
     return NULL;
 }
 
+const char *tn_rest_fault(const struct tn_rest_job *job)
+{
+    return job->error[0] != '\0' ? job->error
+                                 : "the answer cannot be read; is this the right address?";
+}
+
 void tn_rest_add_scope(struct tn_rest *rest, const char *name, const char *value)
 {
     size_t len = strlen(rest->scope);

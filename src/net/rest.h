@@ -45,6 +45,10 @@ void tn_rest_start(struct tn_rest *rest, struct tn_rest_job *job, const char *me
  * @error says so. */
 struct tn_json_value *tn_rest_values(struct tn_rest_job *job);
 
+/* For people, of an answer that is not what was asked for: the job's error or, where it is OK and
+ * JSON, that it cannot be read all the same. */
+const char *tn_rest_fault(const struct tn_rest_job *job);
+
 /* Add "&NAME=VALUE" to what goes behind every path, unless @value is empty. */
 void tn_rest_add_scope(struct tn_rest *rest, const char *name, const char *value);
 

@@ -83,4 +83,63 @@ t_check "from the start: $(cat "$t_dir/queries")" \
     [ "$(grep index= "$t_dir/queries" | sed -n '3s/.*index=\([0-9]*\).*/\1/p')" = 0 ]
 t_check "the change is seen: $(cat "$t_dir/taken")" \
     until_line "$t_dir/taken" 'consul session 11111111' 10
+
+# --- A server of ours that keeps keys and sessions ----------------------------------------------
+
+# shellcheck source=tests/live/rows.lib
+. "$TENURE_ROOT/tests/live/rows.lib"
+rows_start consul
+store=$(rows_url consul)
+
+t_case "one process has one session for all its names, counted by the server"
+mkfifo "$t_dir/many.in"
+"$fixtures/many" "$store" 20 6000 <>"$t_dir/many.in" >"$t_dir/many" 2>&1 &
+many=$!
+candidates="$candidates $many"
+t_check "it leads all: $(cat "$t_dir/many" 2>&1)" until_line "$t_dir/many" '^leads 20' 30
+made=$(rows_asked consul session/create)
+t_check "one session, not $made" [ "$made" -eq 1 ]
+rows_item consul | python3 -c 'import json, sys
+rows = [row for key, row in json.load(sys.stdin).items() if "/many/" in key]
+print(len(rows), len({row["session"] for row in rows}))' >"$t_dir/kept"
+t_check "which has all keys: $(cat "$t_dir/kept")" [ "$(cat "$t_dir/kept")" = "20 1" ]
+renewals=$(rows_asked consul session/renew) writes=$(rows_asked consul v1/txn)
+began=$(now_ms)
+until_ms $((began + 6000))
+renewals=$(($(rows_asked consul session/renew) - renewals))
+t_check "in a TTL $renewals renewals" [ $renewals -ge 2 -a $renewals -le 5 ]
+t_check "and no write to a key" [ "$(rows_asked consul v1/txn)" -eq "$writes" ]
+end "$many"
+
+t_case "namespace, partition and datacenter are in every request"
+: >"$t_dir/consul.log"
+scoped="$store?ns=team%20a&partition=east&dc=dc2"
+t_run timeout 60 "$tenure" run --store "$scoped" --ttl 6s x -- true
+t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+"$tenure" watch --store "$scoped" x >"$t_dir/watch" 2>&1 &
+watch=$!
+candidates="$candidates $watch"
+t_check "watched" until_line "$t_dir/consul.log" 'index='
+end "$watch"
+for verb in "list" "status x" "revoke x"; do
+    # shellcheck disable=SC2086 # Words.
+    t_run timeout 60 "$tenure" ${verb%% *} --store "$scoped" ${verb#"${verb%% *}"}
+done
+t_run timeout 60 "$tenure" acquire --store "$scoped" --ttl 20s y
+t_check "a script's: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+eval "$(cat "$t_out")"
+export TENURE_SECRET
+t_run timeout 60 "$tenure" renew --store "$scoped" --token "$TENURE_TOKEN" y
+t_check "renewed: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_run timeout 60 "$tenure" release --store "$scoped" --token "$TENURE_TOKEN" y
+t_check "released: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+unset TENURE_SECRET TENURE_TOKEN
+t_run timeout 60 "$tenure" doctor --for 100ms "$scoped"
+t_check "doctor: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+for path in session/create session/renew session/destroy v1/txn 'kv/.*consistent' 'kv/.*index=' \
+    'kv/.*recurse' agent/self; do
+    t_check "there was a $path" grep -q "$path" "$t_dir/consul.log"
+done
+grep -v ' [^ ]*[?&]ns=team%20a&partition=east&dc=dc2 -$' "$t_dir/consul.log" >"$t_dir/without"
+t_check "all have the three: $(head -n 3 "$t_dir/without")" [ ! -s "$t_dir/without" ]
 t_done

@@ -186,4 +186,34 @@ unset AWS_EC2_METADATA_DISABLED
 AWS_EC2_METADATA_SERVICE_ENDPOINT=$at/ asks_as AKIDINSTANCE token
 t_check "by the second version" grep -q "^imds token 21600$" "$t_dir/asked"
 AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1 refuses_keys 69 "nobody answers there"
+
+# --- A table of ours, whose partition key is not "key" ------------------------------------------
+
+# shellcheck source=tests/live/rows.lib
+. "$TENURE_ROOT/tests/live/rows.lib"
+rows_start dynamodb
+named="dynamodb://named?endpoint=http://$(rows_at dynamodb)&poll=200ms"
+
+t_case "key= names the partition key, for every kind of request"
+t_run timeout 60 "$tenure" status --store "$named" x
+t_check "without it: 69, not $t_status" [ "$t_status" -eq 69 ]
+t_check "the line says so: $(cat "$t_err")" \
+    grep -q "needs a partition key 'key' of type S and no sort key, or name it by ?key=" "$t_err"
+t_run timeout 60 "$tenure" run --store "$named&key=LockID" --ttl 6s --wait 20s \
+    --fence "$named&key=LockID#orders" x -- sh -c 'echo "$TENURE_TOKEN"'
+t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_check "token 1: $(cat "$t_out")" [ "$(cat "$t_out")" = 1 ]
+t_run timeout 60 "$tenure" run --store "$named&key=LockID" --ttl 6s --wait 20s x -- \
+    sh -c 'echo "$TENURE_TOKEN"'
+t_check "and again, with the next one: $(cat "$t_out" "$t_err")" [ "$(cat "$t_out")" = 2 ]
+t_run timeout 60 "$tenure" list --store "$named&key=LockID"
+t_check "listed: $(cat "$t_out" "$t_err")" grep -q '^x  *free .* 2 ' "$t_out"
+t_run timeout 60 "$tenure" fence show --at "$named&key=LockID" orders
+t_check "the fence is there: $(cat "$t_out" "$t_err")" grep -q 1 "$t_out"
+rows_item dynamodb named >"$t_dir/kept"
+for item in "'x'" "'#tenure/x'" "'#fence/orders'"; do
+    t_check "$item is kept: $(cat "$t_dir/kept")" grep -q "$item" "$t_dir/kept"
+done
+t_refute "nothing under another key" grep -q '"key":' "$t_dir/kept"
+t_bad "write dynamodb://TABLE" "$tenure" status --store "$named&key=" x
 t_done

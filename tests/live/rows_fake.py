@@ -321,7 +321,8 @@ class Dynamodb:
 
 class S3:
     def error(self, _status, word):
-        return f"{XML}<Error><Code>{word or 'InternalError'}</Code></Error>"
+        return f"{XML}<Error><Code>{word or 'InternalError'}</Code>" \
+               "<Region>eu-west-9</Region></Error>"
 
     @property
     def throttle(self):

@@ -135,7 +135,7 @@ static void hear_row(struct tn_rest_job *rest)
                           rc == TENURE_E_UNSUPPORTED
                               ? "the key is a semaphore's, or of a later version of tenure; "
                                 "use another name"
-                              : rest->error);
+                              : tn_rest_fault(rest));
 }
 
 static void get(struct tn_rows_store *base, struct tn_rows_io *io)
@@ -366,7 +366,7 @@ static void hear_list(struct tn_rest_job *rest)
     struct tn_rows_listing *listing = &job_of(rest)->listing;
     bool good = rest->result == TN_REST_OK ? for_each(rest, list_entry, listing) : has_no_key(rest);
 
-    tn_rows_listing_end(listing, good ? 0 : status_of(rest), rest->error);
+    tn_rows_listing_end(listing, good ? 0 : status_of(rest), tn_rest_fault(rest));
 }
 
 static void list(struct tn_rows_store *base, const char *prefix, tn_store_listed *done, void *arg)
@@ -506,7 +506,8 @@ static void hear_agent(struct tn_rest_job *rest)
         status = 0;
     free(values);
     store->learned = NULL;
-    done(store->learned_arg, store->base.base.closing ? TENURE_E_CLOSED : status, rest->error);
+    done(store->learned_arg, store->base.base.closing ? TENURE_E_CLOSED : status,
+         tn_rest_fault(rest));
 }
 
 static void learn(struct tn_store *base, tn_store_done *done, void *arg)
