@@ -142,4 +142,25 @@ for path in session/create session/renew session/destroy v1/txn 'kv/.*consistent
 done
 grep -v ' [^ ]*[?&]ns=team%20a&partition=east&dc=dc2 -$' "$t_dir/consul.log" >"$t_dir/without"
 t_check "all have the three: $(head -n 3 "$t_dir/without")" [ ! -s "$t_dir/without" ]
+
+t_case "Patroni's keys: not seen, not taken for ours, and not touched"
+patroni=$(curl -sS -m 10 -X PUT -d '{"TTL":"15s"}' "http://$(rows_at consul)/v1/session/create" |
+    sed 's/.*"ID": *"\([^"]*\)".*/\1/')
+curl -sS -m 10 -X PUT -d "[{\"KV\":{\"Verb\":\"lock\",\"Key\":\"service/demo/leader\",
+    \"Flags\":0,\"Session\":\"$patroni\",\"Value\":\"cGctMQ==\"}}]" \
+    "http://$(rows_at consul)/v1/txn" >"$t_dir/put"
+rows_item consul service/demo/leader >"$t_dir/before"
+t_check "the leader's key is there: $(cat "$t_dir/put")" grep -q "$patroni" "$t_dir/before"
+service=consul://$(rows_at consul)/service
+t_run timeout 60 "$tenure" list --store "$service" --json
+t_check "list: nothing: $(cat "$t_out" "$t_err")" [ "$(grep -c '"name"' "$t_out")" -eq 0 ]
+t_run timeout 60 "$tenure" status --store "$service" demo/leader
+t_check "status speaks of a name of ours: $(cat "$t_out" "$t_err")" \
+    grep -q '^demo/leader: free, never held' "$t_out"
+t_run timeout 60 "$tenure" run --store "$service" --ttl 6s --wait 20s demo/leader -- true
+t_check "which can be led: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+rows_item consul service/demo/leader >"$t_dir/after"
+t_check "theirs is as it was: $(cat "$t_dir/after")" python3 -c 'import json, sys
+before, after = (json.load(open(name))["service/demo/leader"] for name in sys.argv[1:])
+sys.exit(before != after)' "$t_dir/before" "$t_dir/after"
 t_done

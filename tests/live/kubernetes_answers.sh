@@ -68,6 +68,15 @@ t_check "again" until_true 20 is_newer
 t_refute "and has lost nothing" has "$t_dir/ada" '"lost"'
 end_all
 
+t_case "the store asks for Leases alone, with every verb"
+for verb in "list" "status job" "doctor --for 100ms"; do
+    # shellcheck disable=SC2086 # Words.
+    t_run timeout 60 "$tenure" ${verb%% *} --store "$url" ${verb#"${verb%% *}"}
+done
+grep -v ' /apis/coordination.k8s.io/v1/namespaces/jobs/leases[/?]\| /version \|accessreviews ' \
+    "$t_dir/kubernetes.log" | grep -v 'POST .*/leases' >"$t_dir/others"
+t_check "nothing else: $(head -n 3 "$t_dir/others")" [ ! -s "$t_dir/others" ]
+
 # --- Signing in -------------------------------------------------------------------------------
 
 rows_start kubernetes "$t_dir/server.pem" "$t_dir/server.key" "$t_dir/ca.pem"
