@@ -72,7 +72,6 @@ struct tenure_options {
     tenure_ns grace;  /* How long work takes to stop; 0: TTL/5, at most 5 s. */
     uint32_t rho_ppm; /* How wrong the rate of a clock may be, in millionths; 0: 100000. */
     unsigned flags;   /* enum tenure_flags. */
-    /* Since 0.2. */
     /* For receivers without a fence: when a term ends other than by being given back, nobody leads
      * for at least this long behind its deadline. The store keeps the session, and so all of its
      * leases, for so much longer than the TTL. */
@@ -156,7 +155,6 @@ struct tenure_event {
     const char *leader; /* LEADER: the label of who leads. Good during the callback, never NULL. */
     const char *detail; /* LOST, REFUSED: what the store or the fence said last, for people. STOP:
                            what was asked for, "handover", "stand-down", "drain" or "yield". */
-    /* Since 0.2. */
     /* LOST: the instant of CLOCK_BOOTTIME at which the last renewal that the store confirmed was
      * sent. Up to then the term is proven; work since then is the work to look at, or to undo. It
      * may lie before WON. Otherwise 0. */
@@ -197,7 +195,6 @@ struct tenure_campaign {
      * each grant is REFUSED. NULL: there is no fence; then make sure that a late write does no
      * harm. */
     const char *const *fences;
-    /* Since 0.2. */
     /* A semaphore: up to this many candidates lead at the same time, each with a token of its own;
      * 0 and 1: one. At most 64, the same number in all candidates, and without fences: a fence
      * admits the highest token only. */
@@ -275,7 +272,7 @@ TENURE_API const char *tenure_reason_text(enum tenure_reason reason);
 /* The version of the library, such as "0.1.0". */
 TENURE_API const char *tenure_version(void);
 
-/* --- Since 0.2 -------------------------------------------------------------------------------- */
+/* --- To wait, and to be told why not ---------------------------------------------------------- */
 
 /* Block until @election leads, for @timeout at most; negative: without a limit; 0: only look.
  * Returns 0, and the term's token in @ret_token: ask tenure_token before each write all the same.

@@ -99,7 +99,21 @@ check_names() {
     done
 }
 
+# Behind the path of a file come names that are in that file.
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+check_places() {
+    documents "$1" | while read -r file; do
+        grep -Eo '`(src|sim|tests)/[a-z0-9_/]+\.[ch]`[:,] `[a-z][a-z0-9_]*`(, `[a-z][a-z0-9_]*`)*' \
+            "$1/$file" | tr -d '`:,' | while read -r path names; do
+            for name in $names; do
+                grep -qsw -e "$name" "$1/$path" || echo "$file: $path has no $name"
+            done
+        done
+    done
+}
+
 check_all() {
+    check_places "$1"
     check_promises "$1"
     check_plants "$1"
     check_links "$1"
@@ -372,8 +386,15 @@ echo 'See `tn_session_begin` and `TN_PLANT_LIST`.' >>"$t_dir/tree/README.md"
 finds './README.md: the code has no tn_session_begin'
 fresh
 # shellcheck disable=SC2016 # The backquotes are Markdown's.
-echo '| kept by | `src/core/plant.h`: `extended` |' >>"$t_dir/tree/docs/INVARIANTS.md"
+echo '| kept by | `extended` |' >>"$t_dir/tree/docs/INVARIANTS.md"
 finds 'docs/INVARIANTS.md: the code has no extended'
+
+t_case "a name that is in another file is found"
+fresh
+# shellcheck disable=SC2016 # The backquotes are Markdown's.
+echo '| what is wrong | `src/core/plant.h`, `x`, `y`, `latch_it` |' \
+    >>"$t_dir/tree/docs/ARCHITECTURE.md"
+finds 'docs/ARCHITECTURE.md: src/core/plant.h has no latch_it'
 
 t_case "a link inside code is none"
 fresh

@@ -192,4 +192,18 @@ END
 t_case "the limits in CONTRIBUTING.md are the checker's"
 t_check "quoted" grep -qF "$("$tidy" --limits)" "$TENURE_ROOT/CONTRIBUTING.md"
 
+t_case "its table has every folder, and the arrows that are checked"
+folders=$(cd "$TENURE_ROOT" && printf '%s\n' */ src/*/ include/*/ bindings/*/ |
+    grep -vE '^(build.*|debian|src|include|bindings)/$')
+for folder in $folders; do
+    t_check "has $folder" grep -qE '^\|[^|]*`'"${folder%/}"'`' "$TENURE_ROOT/CONTRIBUTING.md"
+done
+sed -n 's/^    may\["\(.*\)"\] = "\(.*\)"$/\1 \2/p' "$TENURE_ROOT/tools/tidy.awk" >"$t_dir/arrows"
+while read -r folder names; do
+    set -- # All but its own.
+    for name in $names; do [ "${folder##*/}" = "$name" ] || set -- "$@" "\`$name\`"; done
+    row="^[|] \`$folder\` [|].*[|] $(echo "${*:-itself}" | sed 's/ /, /g') [|]\$"
+    t_check "the arrows of $folder" grep -qE "$row" "$TENURE_ROOT/CONTRIBUTING.md"
+done <"$t_dir/arrows"
+
 t_done
