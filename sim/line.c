@@ -216,8 +216,7 @@ static void open_session(struct sim_world *world, struct sim_node *node,
 static bool is_idle(const struct line_slot *slot)
 {
     const struct tn_line_claim *claim = &slot->claim;
-    bool out =
-        claim->place == TN_LINE_OUT || claim->place == TN_LINE_LEFT || claim->place == TN_LINE_OVER;
+    bool out = claim->place == TN_LINE_OUT || tn_line_is_over(claim);
 
     return out && claim->goal == TN_LINE_REST && claim->step == TN_LINE_NOTHING &&
            claim->proof == TN_LINE_NO_KEY;
@@ -392,8 +391,7 @@ bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct 
     struct line_slot *slot = find_slot(client, event->name, event->holder_gen);
     if (slot == NULL)
         return false;
-    if (slot->claim.place == TN_LINE_HELD || slot->claim.place == TN_LINE_REVOKED ||
-        slot->claim.place == TN_LINE_LEFT || slot->claim.place == TN_LINE_OVER)
+    if (tn_line_is_granted(&slot->claim) || tn_line_is_over(&slot->claim))
         return true; /* Of a term that is over a backup has brought back the key. */
     slot->epoch = event->epoch;
     if (slot->retry_at == TN_NEVER &&

@@ -45,9 +45,14 @@ void tn_line_remove(struct tn_line_claim *claim)
     claim->line->due -= claim->free_at != TN_NEVER;
 }
 
-static bool is_granted(const struct tn_line_claim *claim)
+bool tn_line_is_granted(const struct tn_line_claim *claim)
 {
     return claim->place == TN_LINE_HELD || claim->place == TN_LINE_REVOKED;
+}
+
+bool tn_line_is_over(const struct tn_line_claim *claim)
+{
+    return claim->place == TN_LINE_LEFT || claim->place == TN_LINE_OVER;
 }
 
 uint32_t tn_line_held(const struct tn_line *line)
@@ -55,7 +60,7 @@ uint32_t tn_line_held(const struct tn_line *line)
     uint32_t held = 0;
 
     for (const struct tn_line_claim *claim = line->claims; claim != NULL; claim = claim->next)
-        held += is_granted(claim);
+        held += tn_line_is_granted(claim);
     return held;
 }
 
@@ -103,7 +108,7 @@ static void set_free_at(struct tn_line_claim *claim, tenure_ns at)
 /* Our key is gone; a claim that led with it has ended, and one that waited has lost its place. */
 static void lose_key(struct tn_line_claim *claim)
 {
-    bool led = is_granted(claim);
+    bool led = tn_line_is_granted(claim);
 
     claim->proof = TN_LINE_NO_KEY;
     claim->behind = false;
@@ -152,8 +157,7 @@ static bool is_over(const struct tn_line_claim *claim, const struct tn_secret *t
 {
     for (const struct tn_line_claim *each = claim->line->claims; each != NULL; each = each->next)
         if (each != claim && each->name == claim->name && tn_secret_equal(&each->term, term))
-            return each->goal == TN_LINE_REST &&
-                   (each->place == TN_LINE_LEFT || each->place == TN_LINE_OVER);
+            return each->goal == TN_LINE_REST && tn_line_is_over(each);
     return false;
 }
 
@@ -192,12 +196,12 @@ static void judge_place(struct tn_line_claim *claim, tenure_ns now, const struct
 
     if (view->first == 0) {
         ask(claim, TN_LINE_LOOK); /* The create told only of its own key. */
-    } else if (first && view->changed && is_granted(claim)) {
+    } else if (first && view->changed && tn_line_is_granted(claim)) {
         revoke(claim, now);
         finish(claim, TN_ANSWER_HELD);
     } else if (first && view->changed) {
         ask(claim, TN_LINE_REMOVE); /* Revoked before it led: it takes another place. */
-    } else if (first && (is_granted(claim) || view->proved)) {
+    } else if (first && (tn_line_is_granted(claim) || view->proved)) {
         grant(claim);
     } else if (first) {
         if (TN_PLANT(TOKEN_OF_REPLY) && claim->place != TN_LINE_WAITING)
@@ -253,7 +257,7 @@ static void note_left(struct tn_line_claim *claim)
     claim->waits = false;
     claim->behind = false;
     set_free_at(claim, TN_NEVER);
-    if (is_granted(claim))
+    if (tn_line_is_granted(claim))
         claim->place = TN_LINE_OVER;
     else if (claim->place != TN_LINE_OVER)
         claim->place = TN_LINE_LEFT;
@@ -315,7 +319,7 @@ static void judge_release(struct tn_line_claim *claim, const struct tn_line_view
     } else if (!is_asked(claim)) {
         finish(claim, TN_ANSWER_STALE);
     } else {
-        if (view->first == claim->key.order && !is_granted(claim))
+        if (view->first == claim->key.order && !tn_line_is_granted(claim))
             claim->place = TN_LINE_HELD; /* It led, whoever acquired it. */
         remove_key(claim);
     }
@@ -382,7 +386,7 @@ void tn_line_acquire(struct tn_line_claim *claim, tenure_ns now, bool wait)
 void tn_line_release(struct tn_line_claim *claim, tenure_ns now, uint64_t token)
 {
     struct tn_line_answer done = { .answer = TN_ANSWER_STALE };
-    bool known = claim->place == TN_LINE_OVER || is_granted(claim);
+    bool known = claim->place == TN_LINE_OVER || tn_line_is_granted(claim);
 
     if (known && token != 0 && token != claim->key.token) {
         claim->line->host->done(claim->line->arg, claim, TN_LINE_RELEASE, &done);
@@ -582,9 +586,9 @@ static void look_again(struct tn_line_claim *claim, tenure_ns now)
 
 void tn_line_gone(struct tn_line_claim *claim, tenure_ns now, uint64_t order)
 {
-    if (order == 0 || (TN_PLANT(OLD_SESSION_KEY) && is_granted(claim)))
+    if (order == 0 || (TN_PLANT(OLD_SESSION_KEY) && tn_line_is_granted(claim)))
         return;
-    if (order == claim->key.order && is_granted(claim)) {
+    if (order == claim->key.order && tn_line_is_granted(claim)) {
         lose_key(claim);
         if (claim->goal == TN_LINE_RELEASE) {
             drop_reading(claim);
@@ -602,7 +606,7 @@ void tn_line_gone(struct tn_line_claim *claim, tenure_ns now, uint64_t order)
 
 void tn_line_unwatched(struct tn_line_claim *claim, tenure_ns now)
 {
-    if (is_granted(claim) && claim->goal == TN_LINE_REST) {
+    if (tn_line_is_granted(claim) && claim->goal == TN_LINE_REST) {
         claim->goal = TN_LINE_CHECK;
         proceed(claim, now);
     } else {

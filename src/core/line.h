@@ -185,6 +185,9 @@ void tn_line_add(struct tn_line *line, struct tn_line_claim *claim, const void *
                  const struct tn_secret *term_hash);
 /* Forget it, whatever it is doing; answers that still come for it must not be passed on. */
 void tn_line_remove(struct tn_line_claim *claim);
+/* Whether it is granted, HELD or REVOKED; whether it has left the line. */
+bool tn_line_is_granted(const struct tn_line_claim *claim);
+bool tn_line_is_over(const struct tn_line_claim *claim);
 /* Terms that are granted and have not been given back. */
 uint32_t tn_line_held(const struct tn_line *line);
 

@@ -34,16 +34,6 @@ static struct tn_etcd_claim *next_of_name(const struct tn_etcd_name *name,
     return next != NULL ? TN_LIST_ENTRY(next, struct tn_etcd_claim, of_name) : NULL;
 }
 
-static bool is_granted(const struct tn_etcd_claim *claim)
-{
-    return claim->base.place == TN_LINE_HELD || claim->base.place == TN_LINE_REVOKED;
-}
-
-static bool is_dead(const struct tn_etcd_claim *claim)
-{
-    return claim->base.place == TN_LINE_LEFT || claim->base.place == TN_LINE_OVER;
-}
-
 static void stop_watches(struct tn_etcd_claim *claim)
 {
     tn_etcd_watch_stop(&claim->own);
@@ -127,7 +117,8 @@ static void forget_oldest(struct tn_etcd_claim *claim)
     unsigned dead = 0;
 
     for (struct tn_etcd_claim *each = NULL; (each = next_of_name(claim->name, each)) != NULL;) {
-        if (each->session != claim->session || !is_dead(each) || !is_idle(each) || each == claim)
+        if (each->session != claim->session || !tn_line_is_over(&each->base) || !is_idle(each) ||
+            each == claim)
             continue;
         dead++;
         oldest = each; /* New ones are put in front. */
@@ -339,7 +330,7 @@ static void settle(struct tn_etcd_claim *claim)
         fail_step(claim, TENURE_E_NOMEM, "out of memory");
     if (!is_idle(claim))
         return;
-    if (is_dead(claim))
+    if (tn_line_is_over(&claim->base))
         forget_oldest(claim);
     else if (claim->base.place == TN_LINE_OUT)
         free_claim(claim);
@@ -348,7 +339,7 @@ static void settle(struct tn_etcd_claim *claim)
 void tn_etcd_claim_saw(struct tn_etcd_claim *claim, const struct tn_line_view *view)
 {
     tn_line_saw(&claim->base, tn_etcd_now(claim->name->store), claim->request, view);
-    if (is_granted(claim) && claim->own.client == NULL)
+    if (tn_line_is_granted(&claim->base) && claim->own.client == NULL)
         watch_own(claim, false, claim->revision + 1);
     settle(claim);
 }
@@ -384,7 +375,7 @@ static void own_fired(struct tn_etcd_watch *watch)
 
     if (claim->name->store->base.closing)
         return;
-    if (is_granted(claim) && watch->put_at != 0) {
+    if (tn_line_is_granted(&claim->base) && watch->put_at != 0) {
         watch_own(claim, true, watch->put_at + 1);
         tn_line_changed(&claim->base, now, claim->base.key.order);
     } else {
@@ -513,7 +504,7 @@ static void tick_claim(struct tn_etcd_claim *claim, tenure_ns now)
     if (claim->due_at > now)
         return;
     claim->due_at = TN_NEVER;
-    if (is_granted(claim) && claim->own.client == NULL)
+    if (tn_line_is_granted(&claim->base) && claim->own.client == NULL)
         tn_line_unwatched(&claim->base, real);
     else
         tn_line_go_on(&claim->base, real);

@@ -11,14 +11,16 @@
 #include "base/time.h"
 #include "stores/etcd/client.h"
 
+/* How far the server knows of a watch. A stream that ends makes all of them NEW again. */
+enum watcher_state { WATCHER_NEW, WATCHER_ASKED, WATCHER_CREATED };
+
 /* What the server knows of a watch, for as long as it does. */
 struct tn_etcd_watcher {
     struct tn_list_node node;    /* First. */
     struct tn_etcd_watch *watch; /* NULL: stopped, but the server has not confirmed it yet. */
     int64_t id;
     int64_t revision; /* From which on. */
-    bool asked;       /* Of the present stream. */
-    bool created;
+    enum watcher_state state;
     bool range, deletes;
     size_t key_len;
     char key[];
@@ -101,9 +103,9 @@ static void cancel_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher
 /* Nobody wants it any more. One that is asked for is cancelled when its creation is confirmed. */
 static void end_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher *watcher)
 {
-    if (!watcher->asked)
+    if (watcher->state == WATCHER_NEW)
         free_watcher(watcher);
-    else if (watcher->created)
+    else if (watcher->state == WATCHER_CREATED)
         cancel_watcher(client, watcher);
 }
 
@@ -137,9 +139,9 @@ static struct tn_etcd_watcher *find_watcher(struct tn_etcd_client *client,
     struct tn_etcd_watcher *watcher = next_watcher(client, NULL);
 
     /* The confirmations come in the order in which they were asked for. */
-    while (watcher != NULL &&
-           (response->created ? !watcher->asked || watcher->created
-                              : watcher->id != response->watch_id || !watcher->created))
+    while (watcher != NULL && (response->created ? watcher->state != WATCHER_ASKED
+                                                 : watcher->state != WATCHER_CREATED ||
+                                                       watcher->id != response->watch_id))
         watcher = next_watcher(client, watcher);
     return watcher;
 }
@@ -152,7 +154,7 @@ static void hear_watch(struct tn_etcd_client *client, const Etcd__WatchResponse 
     if (watcher == NULL)
         return;
     if (response->created) {
-        watcher->created = true;
+        watcher->state = WATCHER_CREATED;
         watcher->id = response->watch_id;
     }
     if (response->canceled) {
@@ -196,7 +198,7 @@ static void forget_stream(struct tn_etcd_client *client)
     for (struct tn_etcd_watcher *watcher = next_watcher(client, NULL), *next; watcher != NULL;
          watcher = next) {
         next = next_watcher(client, watcher);
-        watcher->asked = watcher->created = false;
+        watcher->state = WATCHER_NEW;
         if (watcher->watch == NULL)
             free_watcher(watcher);
     }
@@ -234,7 +236,8 @@ static void ask_watcher(struct tn_etcd_client *client, struct tn_etcd_watcher *w
     create.filters = filters;
     create.n_filters = watcher->deletes ? 1 : 0;
     request.create_request = &create;
-    watcher->asked = send_message(&client->watch_call, &request.base);
+    if (send_message(&client->watch_call, &request.base))
+        watcher->state = WATCHER_ASKED;
 }
 
 int tn_etcd_watch_start(struct tn_etcd_client *client, struct tn_etcd_watch *watch, const char *key,
@@ -266,7 +269,7 @@ int tn_etcd_watch_start(struct tn_etcd_client *client, struct tn_etcd_watch *wat
 void tn_etcd_streams_up(struct tn_etcd_client *client)
 {
     for (struct tn_etcd_watcher *watcher = NULL; (watcher = next_watcher(client, watcher)) != NULL;)
-        if (!watcher->asked)
+        if (watcher->state == WATCHER_NEW)
             ask_watcher(client, watcher);
 }
 

@@ -26,11 +26,6 @@ static struct tn_zk_claim *claim_of(struct tn_line_claim *base)
     return (struct tn_zk_claim *)(void *)base; /* Its first member. */
 }
 
-static bool is_granted(const struct tn_zk_claim *claim)
-{
-    return claim->base.place == TN_LINE_HELD || claim->base.place == TN_LINE_REVOKED;
-}
-
 static tenure_ns claim_now(const struct tn_zk_claim *claim)
 {
     return tn_zk_now(claim->session->store);
@@ -78,8 +73,7 @@ static void forget_dead(const struct tn_zk_session *session, const struct tn_zk_
     unsigned dead = 0;
 
     for (struct tn_zk_claim *at = name->claims; at != NULL; at = at->name_next) {
-        bool is_dead = at->base.place == TN_LINE_LEFT || at->base.place == TN_LINE_OVER;
-        if (at->session != session || !is_dead || !is_idle(at))
+        if (at->session != session || !tn_line_is_over(&at->base) || !is_idle(at))
             continue;
         dead++;
         oldest = at; /* New ones are put in front. */
@@ -222,7 +216,7 @@ static void done(void *arg, struct tn_line_claim *base, enum tn_line_goal goal,
     } else {
         if (left)
             (void)answer_jobs(claim, TN_OP_ACQUIRE, TN_ANSWER_STALE, &record);
-        else if (is_granted(claim))
+        else if (tn_line_is_granted(&claim->base))
             tn_zk_record_own(claim, &record);
         if (answer->stranger)
             read_strangers(claim);
@@ -323,7 +317,7 @@ static void send_create(struct tn_zk_claim *claim)
 /* In the same step, the name's data remembers the token of a term that led. */
 static void send_remove(struct tn_zk_claim *claim)
 {
-    bool note = is_granted(claim) && claim->name->note != TN_ZK_NOTE_OTHER;
+    bool note = tn_line_is_granted(&claim->base) && claim->name->note != TN_ZK_NOTE_OTHER;
     char parent[TN_ZK_PATH_MAX];
     char path[TN_ZK_PATH_MAX];
 
@@ -546,7 +540,7 @@ void tn_zk_claim_hear(struct tn_zk_name *name, struct tn_zk_session *session, co
             hear_own(claim, type);
         else if (strcmp(claim->before, node) == 0 && type == ZOO_DELETED_EVENT)
             tn_line_gone(&claim->base, claim_now(claim), claim->base.before);
-        else if (strcmp(claim->before, node) == 0 && !is_granted(claim))
+        else if (strcmp(claim->before, node) == 0 && !tn_line_is_granted(&claim->base))
             tn_line_unwatched(&claim->base, claim_now(claim));
         else
             continue;
