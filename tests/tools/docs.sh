@@ -219,6 +219,26 @@ check_verbs "$TENURE_ROOT" "$t_dir/more" >"$t_dir/found" 2>/dev/null
 t_check "the verb: $(cat "$t_dir/found")" grep -qx 'man: no page for tenure reign' "$t_dir/found"
 t_check "the option" grep -qx 'man: tenure run: no --mercy' "$t_dir/found"
 
+# check_daemon ROOT PROGRAM: the manual and docs/tenured.md have every option that -h knows.
+check_daemon() {
+    "$2" -h | grep -E '^  --' | grep -Eo -- '--[a-z-]+[a-z]' | sort -u >"$t_dir/options"
+    while read -r option; do
+        grep -Eq "(Fl|,) ${option#-}( |\$)" "$1/man/tenured.1" ||
+            echo "man/tenured.1: no $option"
+        grep -Eq -e "\`$option[\` ]" "$1/docs/tenured.md" ||
+            echo "docs/tenured.md: no $option"
+    done <"$t_dir/options"
+}
+
+t_case "the manual and the page of tenured have every option that its help knows"
+check_daemon "$TENURE_ROOT" "$TENURE_BUILD/tenured" >"$t_dir/found"
+t_check "$(cat "$t_dir/found")" [ ! -s "$t_dir/found" ]
+t_check "there are options" [ "$(wc -l <"$t_dir/options")" -ge 25 ]
+printf '#!/bin/sh\n"%s" "$@" | sed "s/--acl/--who-may/"\n' "$TENURE_BUILD/tenured" >"$t_dir/more"
+check_daemon "$TENURE_ROOT" "$t_dir/more" >"$t_dir/found"
+t_check "one that is missing is found" grep -qx 'man/tenured.1: no --who-may' "$t_dir/found"
+t_check "in both" grep -qx 'docs/tenured.md: no --who-may' "$t_dir/found"
+
 # check_evidence ROOT: each cell of the table of features ends with the mark of its evidence, which
 # is below, and every mark below is used.
 check_evidence() {
