@@ -279,7 +279,8 @@ t_case "run: a fence that cannot be reached is tried again, and that is said onc
 t_run "$tenure" run --store "sqlite:$t_dir/unreached.db" --ttl 2s --fence redis://127.0.0.1:1#r \
     --wait 6s unreached -- true
 t_check "75, not $t_status" [ "$t_status" -eq 75 ]
-t_check "once: $(cat "$t_err")" [ "$(grep -c "connection refused; .*; trying again" "$t_err")" -eq 1 ]
+t_check "once: $(cat "$t_err")" \
+    [ "$(grep -c "connection refused; .*; trying again" "$t_err")" -eq 1 ]
 t_check "more than once tried" [ "$("$tenure" status unreached --json \
     --store "sqlite:$t_dir/unreached.db" | sed 's/.*"token":\([0-9]*\).*/\1/')" -gt 1 ]
 t_check "names the fence: $(cat "$t_err")" grep -q "or the fence could not be raised" "$t_err"
