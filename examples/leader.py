@@ -54,13 +54,12 @@ def load():
     library = ctypes.CDLL(os.environ.get("TENURE_LIBRARY", "libtenure.so.0"))
     handle, out = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
     library.tenure_open.argtypes = [ctypes.c_char_p, ctypes.c_void_p, out, ctypes.POINTER(Error)]
-    library.tenure_campaign.argtypes = [
-        handle, ctypes.c_char_p, ctypes.POINTER(Campaign), out
+    library.tenure_campaign_start.argtypes = [
+        handle, ctypes.c_char_p, ctypes.POINTER(Campaign), out, ctypes.POINTER(Error)
     ]
     library.tenure_token.argtypes = [handle]
     library.tenure_token.restype = ctypes.c_uint64
     library.tenure_close.argtypes = [handle]
-    library.tenure_strerror.restype = ctypes.c_char_p
     library.tenure_reason_text.restype = ctypes.c_char_p
     return library
 
@@ -93,8 +92,12 @@ def main():
     if tenure.tenure_open(store, None, ctypes.byref(session), ctypes.byref(error)) != 0:
         sys.exit("leader.py: " + error.text.decode())
     campaign = Campaign(ctypes.sizeof(Campaign), Callback(hear), None, 0, 0, DRAINED_ON_RETURN)
-    code = tenure.tenure_campaign(
-        session, sys.argv[1].encode(), ctypes.byref(campaign), ctypes.byref(election)
+    code = tenure.tenure_campaign_start(
+        session,
+        sys.argv[1].encode(),
+        ctypes.byref(campaign),
+        ctypes.byref(election),
+        ctypes.byref(error),
     )
     while code == 0 and not stopping.wait(0.1):
         with working:
@@ -103,7 +106,7 @@ def main():
                 print(f"working, token {token}", flush=True)
     tenure.tenure_close(session)  # The work has stopped: the lease is free at once.
     if code != 0:
-        sys.exit(f"leader.py: {sys.argv[1]}: {tenure.tenure_strerror(code).decode()}")
+        sys.exit("leader.py: " + error.text.decode())
 
 
 if __name__ == "__main__":
