@@ -252,18 +252,20 @@ static void heard_read(struct tn_votes_round *round)
         tn_votes_fail(round);
 }
 
-/* Once a majority says the same, or nobody is left to ask. */
+/* Once a majority says the same, or nobody is left to ask. The holder obeys the first server that
+ * takes the lease away, and its release may reach the others before the request does: where one has
+ * taken it, a majority that knows the term no more says the same. */
 static void heard_revoke(struct tn_votes_round *round)
 {
-    static const enum tn_answer answers[] = { TN_ANSWER_OK, TN_ANSWER_STALE };
+    uint32_t taken = tn_votes_said(round, TN_ANSWER_OK);
+    uint32_t over = tn_votes_said(round, TN_ANSWER_STALE);
 
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
-        if (tn_votes_is_majority(round->votes, tn_votes_said(round, answers[i]))) {
-            tn_votes_answer(round, answers[i]);
-            return;
-        }
-    }
-    if (round->heard == round->asked)
+    if (tn_votes_is_majority(round->votes, taken) ||
+        (taken != 0 && tn_votes_is_majority(round->votes, over)))
+        tn_votes_answer(round, TN_ANSWER_OK);
+    else if (tn_votes_is_majority(round->votes, over))
+        tn_votes_answer(round, TN_ANSWER_STALE);
+    else if (round->heard == round->asked)
         tn_votes_fail(round);
 }
 

@@ -679,3 +679,19 @@ TEST(a_revocation_counts_with_a_majority)
     say_plainly(TN_VOTES_REVOKE, 2, TN_ANSWER_OK);
     CHECK(told.job == &job && told.result.failed);
 }
+
+TEST(a_revocation_that_one_server_took_counts_when_the_others_have_the_release)
+{
+    set_up(3);
+    CHECK(tn_votes_revoke(&votes, votes.now, &job));
+    say_plainly(TN_VOTES_REVOKE, 1, TN_ANSWER_OK);
+    say_plainly(TN_VOTES_REVOKE, 0, TN_ANSWER_STALE);
+    say_plainly(TN_VOTES_REVOKE, 2, TN_ANSWER_STALE);
+    CHECK(told.job == &job && told.result.answer == TN_ANSWER_OK && !told.result.failed);
+    CHECK(tn_votes_revoke(&votes, votes.now, &other_job));
+    say_plainly(TN_VOTES_REVOKE, 0, TN_ANSWER_STALE);
+    say_plainly(TN_VOTES_REVOKE, 2, TN_ANSWER_STALE);
+    CHECK(told.job == &other_job && told.result.answer == TN_ANSWER_STALE);
+    say_plainly(TN_VOTES_REVOKE, 1, TN_ANSWER_OK); /* Too late. */
+    CHECK(told.result.answer == TN_ANSWER_STALE);
+}
