@@ -35,6 +35,13 @@ for file in "$TENURE_ROOT"/examples/kubernetes/*.yaml; do
 done
 t_check "five of them, not $made" [ "$made" -eq 5 ]
 
+t_case "the README applies this folder, and asks for the sidecar's Lease"
+name=$(sed -n '/^        args:/,/^        env:/s/^        - \([a-z]*\)$/\1/p' \
+    "$TENURE_ROOT/examples/kubernetes/deployment.yaml" | tail -n 1)
+for words in "kubectl apply -f examples/kubernetes/" "kubectl get lease $name"; do
+    t_check "$words" grep -qE "^$words( +#.*)?$" "$TENURE_ROOT/README.md"
+done
+
 t_case "the sidecar's command leads with these rights"
 kube POST /apis/rbac.authorization.k8s.io/v1/namespaces/jobs/rolebindings '{"metadata":{"name":
     "as-user"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":

@@ -184,6 +184,19 @@ while read -r example; do
     fi
 done <"$t_dir/examples"
 
+# left_behind: the processes of examples that run on.
+left_behind() {
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/cwd")" = "$t_dir/bin" ] || continue
+        case $(readlink "$process/exe") in
+        "$(realpath "$TENURE_BUILD")"/*) tr '\0' ' ' <"$process/cmdline" ;;
+        esac
+    done 2>/dev/null
+}
+nothing_is_left() { [ -z "$(left_behind)" ]; }
+t_case "no process is left behind"
+t_check "$(left_behind)" until_true 20 nothing_is_left
+
 t_case "each row is an example"
 t_check "as many rows as examples: $(sed 's/ => .*//' "$t_dir/rows" | sort |
     comm -13 <(sort "$t_dir/examples") -)" \

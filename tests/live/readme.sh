@@ -88,4 +88,26 @@ t_check "status $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
 t_prints "report with token "
 t_prints "nightly-report"
 
+# Root's socket and data are the machine's own: another user runs it, whose are below its home.
+t_case "an operator without any server"
+user=$t_dir/user as_user=
+mkdir -m 0700 "$user" "$user/bin"
+cp "$tenure" "$TENURE_BUILD/tenured" "$user/bin/"
+cp "$t_dir/work/report.sh" "$user/"
+block sh "tenured &" >"$user/commands"
+t_check "two commands" [ "$(wc -l <"$user/commands")" -eq 2 ]
+if [ "$(id -u)" -eq 0 ]; then
+    as_user="setpriv --reuid 65534 --regid 65534 --clear-groups"
+    command -v setpriv >/dev/null || t_skip "needs setpriv, or a user who is not root"
+    chmod 0755 "$t_dir"
+    chown -R 65534 "$user"
+fi
+# The daemon ends with the commands.
+# shellcheck disable=SC2016,SC2086 # For the inner shell; words.
+t_run timeout 60 $as_user env HOME="$user" XDG_RUNTIME_DIR="$user" PATH="$user/bin:$PATH" \
+    sh -c 'cd && trap "kill \$!" EXIT && set -e && . ./commands' 3>&-
+t_check "status $t_status: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+t_prints "tenured ready on unix:$user/tenured/tenured.sock"
+t_prints "report with token 1"
+
 t_done
