@@ -1,6 +1,6 @@
 #!/bin/sh
 # sandbox.sh - the sandbox page is optional: where clang cannot make it, the command builds without
-# it, and the configuration, the command and the tests say why.
+# it, and the configuration, the command and the tests say why. So is the browser of the tests.
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 
@@ -43,5 +43,16 @@ for suite in same sandbox; do
     t_run env TENURE_BUILD="$bare" sh "$TENURE_ROOT/tests/web/$suite.sh"
     t_check "web/$suite.sh skips" grep -Eq '^0 passed, 0 failed, [1-9]' "$t_out"
     t_check "and says why" grep -q 'the page was not built' "$t_out"
+done
+
+t_case "without a browser the pages' tests say what is missing"
+mkdir "$t_dir/path"
+ln -s /usr/bin/* "$t_dir/path/"
+rm -f "$t_dir"/path/chromium*
+for suite in sandbox console; do
+    t_run env PATH="$t_dir/path" sh "$TENURE_ROOT/tests/web/$suite.sh"
+    t_check "web/$suite.sh skips: $(tail -n 2 "$t_out")" \
+        grep -Eq '^0 passed, 0 failed, [1-9]' "$t_out"
+    t_check "and says why" grep -Eq 'there is no (chromium|node)|was not built' "$t_out"
 done
 t_done
