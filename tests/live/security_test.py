@@ -44,6 +44,9 @@ def an_ordinary_user_has_a_socket_of_mode_0600_in_a_folder_of_mode_0700():
         os.mkdir(daemon.path(name), 0o700)
         os.chown(daemon.path(name), user, -1)
     env = {"XDG_RUNTIME_DIR": daemon.path("runtime"), "XDG_STATE_HOME": daemon.path("state")}
+    options = os.environ.get("TSAN_OPTIONS", "")
+    if options.startswith("suppressions="): # Where this user can read it.
+        env["TSAN_OPTIONS"] = "suppressions=" + shutil.copy(options.split("=", 1)[1], daemon.root)
 
     def become():
         os.umask(0)
