@@ -187,8 +187,9 @@ for pair in "1 2" "3 4"; do
     for n in $pair; do
         t_check "$n is back" rd_start "$n"
     done
-    # Back with what they had, or asked again: they count before the next two go.
-    until_ms $((hurt_at + 9000))
+    # Back with what they had, or asked again: they count before the next two go. That takes a pause
+    # of the connection (3 s), a renewal that finds the session gone, and one that opens it.
+    until_ms $((hurt_at + 13000))
 done
 for n in 2 3; do
     rd_kill "$n" STOP
