@@ -12,8 +12,9 @@
  * telling, run.c one seed, guard.c assertions, crew.c many seeds on all cores.
  *
  * Three kinds of store have a header of their own: rows.h, votes.h and line.h. hosts.h is a second
- * world, of two levels: processes, an agent on each host, one store. All but guard.c, crew.c and
- * hosts*.c are also compiled to WebAssembly (web/wasm). */
+ * world, of two levels: processes, an agent on each host, one store; fleet.h the same without
+ * faults, for thousands of hosts. All but guard.c, crew.c, hosts*.c and fleet*.c are also compiled
+ * to WebAssembly (web/wasm). */
 #ifndef TN_SIM_WORLD_H
 #define TN_SIM_WORLD_H
 

@@ -164,12 +164,12 @@ double tn_plan_load(uint64_t sessions, tenure_ns renew_every)
     return (double)sessions * 1e9 / (double)renew_every;
 }
 
-double tn_plan_agents_load(const struct tn_plan_report *report)
+double tn_plan_agents_load(uint64_t hosts)
 {
     struct tn_plan agent;
 
     tn_plan_init(&agent, TN_AGENT_TTL);
-    return tn_plan_load(report->hosts, agent.renew_every);
+    return tn_plan_load(hosts, agent.renew_every);
 }
 
 const char *tn_plan_load_text(char *buf, double load)

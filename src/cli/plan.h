@@ -42,7 +42,7 @@ enum { TN_LOAD_TEXT = 48 };
 const char *tn_plan_load_text(char *buf, double load);
 
 /* The same with an agent of the default TTL on each host. */
-double tn_plan_agents_load(const struct tn_plan_report *report);
+double tn_plan_agents_load(uint64_t hosts);
 
 void tn_plan_print_text(const struct tn_plan_report *report);
 void tn_plan_print_json(const struct tn_plan_report *report);

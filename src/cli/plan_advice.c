@@ -125,11 +125,12 @@ void tn_plan_print_advice(const struct tn_plan_report *report)
         printf("  - share one session per process: more leases then cost no more renewals\n");
     if (report->hosts > 0)
         printf("  - run an agent on each host (tenured --upstream): %s instead of %s\n",
-               tn_plan_load_text(text[0], tn_plan_agents_load(report)),
+               tn_plan_load_text(text[0], tn_plan_agents_load(report->hosts)),
                tn_plan_load_text(text[1], shared));
     else
         printf("  - run an agent on each host (tenured --upstream): one session a host; --hosts "
-               "counts it\n");
+               "counts it\n      with 50 processes on each host: %s\n",
+               tn_plan_load_text(text[0], tn_plan_agents_load(divide_up(report->processes, 50))));
     if (shared >= LOAD_EASY)
         advise_ttl(report);
     if (shared >= LOAD_EASY || report->processes >= SESSIONS_EASY)

@@ -74,6 +74,6 @@ void tn_plan_print_json(const struct tn_plan_report *report)
            tn_plan_load(report->processes * report->leases, renew_every));
     if (report->hosts > 0)
         printf(",\"hosts\":%" PRIu64 ",\"load_agents_per_s\":%.3f", report->hosts,
-               tn_plan_agents_load(report));
+               tn_plan_agents_load(report->hosts));
     puts("}");
 }

@@ -241,7 +241,7 @@ static void print_load(const struct tn_plan_report *report)
     tn_plan_load_text(load, tn_plan_load(all, renew_every));
     print_row("one session a lease", load, "renewals: processes * leases / R");
     if (report->hosts > 0) {
-        tn_plan_load_text(load, tn_plan_agents_load(report));
+        tn_plan_load_text(load, tn_plan_agents_load(report->hosts));
         print_row("one agent a host", load, "renewals: hosts / 10s, with tenured --upstream");
     }
     if (report->engine != NULL)

@@ -60,17 +60,23 @@ static int check_names(const struct tn_sim_options *asked)
 
 static int check_together(const struct tn_sim_options *asked)
 {
-    int modes = asked->seeds_given + asked->seed_given + (asked->scenario != NULL) + asked->list +
-                asked->plants + (asked->script != NULL);
+    bool hosts = asked->fleet.hosts > 0;
+    int modes = asked->seeds_given + (asked->seed_given && !hosts) + (asked->scenario != NULL) +
+                asked->list + asked->plants + (asked->script != NULL) + hosts;
     if (modes > 1)
         return tn_cli_fail(
             TN_EXIT_USAGE, "sim",
-            "give one of --seeds, --seed, --scenario, --script, --list and --plants");
+            "give one of --seeds, --seed, --scenario, --script, --list, --plants and --hosts");
+    if (!hosts && asked->fleet_option != NULL)
+        return tn_cli_fail(TN_EXIT_USAGE, "sim", "--%s goes with --hosts only",
+                           asked->fleet_option);
+    if (hosts && asked->trace)
+        return tn_cli_fail(TN_EXIT_USAGE, "sim", "--hosts goes without --trace");
     if (asked->trace && !asked->seed_given)
         return tn_cli_fail(TN_EXIT_USAGE, "sim", "--trace needs a seed; add --seed N");
     if (asked->plant != NULL && (asked->scenario != NULL || asked->list || asked->plants))
         return tn_cli_fail(TN_EXIT_USAGE, "sim",
-                           "--plant goes with --seeds, --seed or --script only");
+                           "--plant goes with --seeds, --seed, --script or --hosts only");
     if (asked->as_script && asked->scenario == NULL)
         return tn_cli_fail(TN_EXIT_USAGE, "sim", "--as-script needs a story; add --scenario NAME");
     if (asked->as_script && asked->json)
@@ -278,6 +284,8 @@ static int run_asked(const struct tn_sim_options *asked, char **argv)
         return run_planted(argv);
     if (asked->plants)
         return run_plants(asked);
+    if (asked->fleet.hosts > 0)
+        return tn_sim_fleet_run(&asked->fleet, asked->seed_given ? asked->seed : 1, asked->json);
     if (asked->scenario != NULL)
         return run_scenario(asked);
     return asked->seed_given ? run_seed(asked) : run_seeds(asked);
@@ -294,11 +302,16 @@ static const char after[] =
     "  tenure sim --scenario pause-and-fence   a story: the paused leader's write is refused\n"
     "  tenure sim --script 'nodes=2+9000:crash:a+end=30000'\n"
     "                                        a story of your own; docs/sim.md lists the acts\n"
+    "  tenure sim --hosts 2000 --crash-every 100ms\n"
+    "                                        what a store sees of them, with agents and without\n"
     "  tenure sim --plants                   plant each known mistake; the checkers must find it\n"
     "  tenure sim --plant no-margin --seeds 100\n"
     "\n"
     "Exit status: 0; 1 a promise was broken, a story did not come true, a planted bug was missed;\n"
     "64 bad input; 69 there is no tenure-planted to run planted bugs with.\n";
+
+/* More than there are options and their values. */
+#define WORDS_MOST 48
 
 int tn_cli_sim(int argc, char **argv)
 {
@@ -316,15 +329,16 @@ int tn_cli_sim(int argc, char **argv)
         PLANT,
         PLANTS,
         THREADS,
-        JSON
+        JSON,
+        FLEET
     };
-    struct tn_option options[] = {
+    struct tn_option options[FLEET + TN_SIM_FLEET_OPTIONS] = {
         [SEEDS] = TN_U64("seeds", 'n', &asked.seeds, 1, 1000000000, "COUNT", "1000",
                          "how many worlds to simulate"),
         [FROM] = TN_U64("from", 0, &asked.from, 1, UINT64_MAX - 1000000000, "SEED", "1",
                         "the first of them"),
-        [SEED] =
-            TN_U64("seed", 0, &asked.seed, 1, UINT64_MAX, "SEED", NULL, "simulate this one world"),
+        [SEED] = TN_U64("seed", 0, &asked.seed, 1, UINT64_MAX, "SEED", NULL,
+                        "simulate this one world; with --hosts: draw from it"),
         [TRACE] = TN_FLAG("trace", 't', &asked.trace, "with --seed: tell all that happens"),
         [SCENARIO] = TN_STRING("scenario", 's', &asked.scenario, "NAME", NULL,
                                "tell this story, with a bar for each TTL"),
@@ -342,11 +356,12 @@ int tn_cli_sim(int argc, char **argv)
         [JSON] = TN_FLAG("json", 'j', &asked.json, "print one JSON object"),
     };
     struct tn_command command = TN_COMMAND("sim", NULL, 0, options);
-    char *again[16] = { NULL };
+    char *again[WORDS_MOST + 2] = { NULL };
 
+    tn_sim_fleet_options(&asked.fleet, &options[FLEET]);
     /* Kept for tenure-planted: parsing moves the words of argv about. */
     again[0] = argv[0];
-    if (argc > 14)
+    if (argc > WORDS_MOST)
         return tn_cli_fail(TN_EXIT_USAGE, "sim", "too many words; 'tenure sim --help' helps");
     again[1] = argv[0];
     for (int i = 1; i < argc; i++)
@@ -357,6 +372,10 @@ int tn_cli_sim(int argc, char **argv)
     asked.threads = (uint32_t)threads;
     asked.seeds_given = options[SEEDS].given || options[FROM].given;
     asked.seed_given = options[SEED].given;
+    for (int i = FLEET; i < FLEET + TN_SIM_FLEET_OPTIONS; i++)
+        asked.fleet_option = options[i].given ? options[i].name : asked.fleet_option;
     status = check_together(&asked);
+    if (status < 0 && asked.fleet.hosts > 0)
+        status = tn_sim_fleet_check(&asked.fleet);
     return status >= 0 ? status : run_asked(&asked, again);
 }

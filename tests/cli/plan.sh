@@ -189,6 +189,7 @@ plan --processes 100000 --hosts 2000 --json
 t_prints '"hosts":2000,"load_agents_per_s":200.000}'
 plan --processes 100000
 t_prints 'one session a host; --hosts counts it'
+t_prints 'with 50 processes on each host: 200/s'
 
 t_case "the advised TTL gives the advised load"
 plan --ttl 5m --processes 100000
