@@ -174,6 +174,21 @@ echo "# in 18 s, TTL 9 s: $(($(requests 'url=/v1/session/renew') - renewals)) re
 kill -TERM "$eve" "$fay"
 wait "$eve" "$fay"
 
+t_case "one process has one session for all its names, counted by the server"
+made=$(requests 'url=/v1/session/create')
+mkfifo "$t_dir/many.in"
+"$fixtures/many" "$store" 20 10000 <>"$t_dir/many.in" >"$t_dir/many" 2>&1 &
+many=$!
+electors="$electors $many"
+t_check "it leads all: $(cat "$t_dir/many" 2>&1)" until_line "$t_dir/many" '^leads 20' 30
+made=$(($(requests 'url=/v1/session/create') - made))
+t_check "one session, not $made" [ "$made" -eq 1 ]
+kv GET 'kv/t/many?recurse' | grep -o '"Session":"[^"]*"' >"$t_dir/sessions"
+t_check "which has all keys: $(sort "$t_dir/sessions" | uniq -c)" \
+    [ "$(wc -l <"$t_dir/sessions")" -eq 20 -a "$(sort -u "$t_dir/sessions" | wc -l)" -eq 1 ]
+kill -TERM "$many"
+wait "$many"
+
 script_verbs "$store" 12s
 
 t_case "tenure doctor tells the version and the lock-delay"

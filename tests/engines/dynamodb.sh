@@ -73,6 +73,47 @@ won_above() {
 t_check "leads again once the counter is raised: $(cat "$t_dir/old.err")" until_true 30 won_above
 end $elector
 
+# lost_reply PORT: the reply to a grant is lost behind a proxy; the token after it is $lost_token.
+lost_reply() {
+    : >"$t_dir/lost"
+    python3 "$TENURE_ROOT/tests/engines/dynamodb/count.py" "$1" "$t_dir/lost" lose \
+        >"$t_dir/lose.port" &
+    lr_pid=$!
+    in_finish "kill $lr_pid 2>/dev/null"
+    until_line "$t_dir/lose.port" '^[0-9]'
+    lr_port=$(cat "$t_dir/lose.port")
+    t_run timeout 60 "$tenure" run --store "$(url "$lr_port")" --ttl 15s --wait 20s lost -- \
+        sh -c 'echo "$TENURE_TOKEN"'
+    t_check "leads: $t_status $(cat "$t_err")" [ "$t_status" -eq 0 ]
+    t_check "token 1, and once: $(cat "$t_out")" [ "$(cat "$t_out")" = 1 ]
+    grep '^TransactWriteItems' "$t_dir/lost" | cut -d ' ' -f 2 >"$t_dir/numbers"
+    t_check "sent twice under one number: $(cat "$t_dir/numbers")" \
+        [ "$(wc -l <"$t_dir/numbers")" -eq 2 -a "$(sort -u "$t_dir/numbers" | wc -l)" -eq 1 ]
+    ask "$1" GetItem '{"TableName":"locks","Key":{"key":{"S":"#tenure/lost"}}}' >"$t_dir/counter"
+    t_check "counted once: $(cat "$t_dir/counter")" \
+        grep -q '"tenureToken":{"N":"1"}' "$t_dir/counter"
+    kill "$lr_pid"
+}
+
+t_case "a grant whose reply is lost counts once"
+lost_reply "$port"
+
+t_case "another partition key"
+ask "$port" CreateTable '{"TableName":"named","BillingMode":"PAY_PER_REQUEST","KeySchema":[
+    {"AttributeName":"LockID","KeyType":"HASH"}],"AttributeDefinitions":[
+    {"AttributeName":"LockID","AttributeType":"S"}]}' >/dev/null
+named="dynamodb://named?endpoint=http://127.0.0.1:$port&poll=200ms"
+t_run timeout 60 "$tenure" status --store "$named" x
+t_check "without key=: 69, not $t_status" [ "$t_status" -eq 69 ]
+t_check "names the option: $(cat "$t_err")" grep -q "or name it by ?key=" "$t_err"
+leads "$named&key=LockID"
+t_run timeout 60 "$tenure" list --store "$named&key=LockID"
+t_check "listed: $(cat "$t_out" "$t_err")" grep -q '^x  *free' "$t_out"
+t_run "$tenure" fence raise --at "$named&key=LockID" orders 5
+t_check "a fence there: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+ask "$port" GetItem '{"TableName":"named","Key":{"LockID":{"S":"#fence/orders"}}}' >"$t_out"
+t_prints '"fenceToken":{"N":"5"}'
+
 t_case "an item that is no lock item is left alone"
 ask "$port" PutItem '{"TableName":"locks","Item":{"key":{"S":"alien"},"colour":{"S":"red"}}}' \
     >/dev/null
@@ -192,6 +233,9 @@ t_case "DynamoDB Local starts"
 local_start
 # shellcheck disable=SC2154 # local_start sets it.
 store=$(url "$port_local")
+
+t_case "a grant whose reply is lost counts once there, too"
+lost_reply "$port_local"
 
 t_case "ours and Amazon's lock client take turns"
 handovers=${TENURE_HANDOVERS:-12}

@@ -321,6 +321,29 @@ refuses 77 "sign in again" "kubernetes://jobs?kubeconfig=$t_dir/exec.yaml" 5s
 sed 's,\./plugin,./no-such,' "$t_dir/exec.yaml" >"$t_dir/exec2.yaml"
 refuses 77 "the credential plug-in" "kubernetes://jobs?kubeconfig=$t_dir/exec2.yaml" 5s
 
+t_case "a client's certificate, as files beside the kubeconfig and in it"
+certificate app ca "DNS:app" # The name is the user's.
+certificate none ca "DNS:none"
+# signs_in LINE...: a kubeconfig with that user.
+signs_in() {
+    sed '/token:/d' "$t_dir/app.yaml" >"$t_dir/cert.yaml"
+    for line in "$@"; do
+        echo "    $line" >>"$t_dir/cert.yaml"
+    done
+}
+inline() { base64 -w 0 <"$t_dir/$1"; }
+cert_url="kubernetes://jobs?kubeconfig=$t_dir/cert.yaml"
+for lines in "client-certificate: app.pem|client-key: app.key" \
+    "client-certificate-data: $(inline app.pem)|client-key-data: $(inline app.key)"; do
+    signs_in "${lines%|*}" "${lines#*|}"
+    t_run timeout 60 "$tenure" run --store "$cert_url" --ttl 5s --wait 20s x -- true
+    t_check "leads: $(cat "$t_err")" [ "$t_status" -eq 0 ]
+done
+signs_in "client-certificate: none.pem" "client-key: none.key"
+refuses 77 "cannot get resource" "$cert_url" 5s
+signs_in "client-certificate: stranger.pem" "client-key: stranger.key"
+refuses 77 "sign in again" "$cert_url" 5s
+
 t_case "in a pod: the service account's token, certificate and namespace"
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
     cat >"$t_dir/pod" <<'END'
@@ -338,6 +361,37 @@ END
 else
     t_skip "needs root, to mount a service account"
 fi
+t_case "coordinated leader election: the holder gives way to the preferred one"
+kill -KILL "$kube_pid"
+kube_flags="--feature-gates=CoordinatedLeaderElection=true"
+kube_flags="$kube_flags --runtime-config=coordination.k8s.io/v1beta1=true"
+kube_again
+prefer() { # NAME HOLDER
+    kube_type=application/merge-patch+json
+    kube PATCH "$leases/$1" \
+        '{"spec":{"strategy":"OldestEmulationVersion","preferredHolder":"'"$2"'"}}'
+    kube_type=
+}
+elect "$t_dir/first" --store "$url" --id ada --ttl 5s preferred
+ada=$elect_pid
+t_check "ada leads" until_line "$t_dir/first" '"won"' 30
+elect "$t_dir/second" --store "$url" --id bob --ttl 5s preferred
+bob=$elect_pid
+t_check "bob waits" until_line "$t_dir/second" '"leader"' 30
+t_check "bob is preferred" prefer preferred bob
+t_check "the server keeps it" \
+    [ "$(kube_field preferred "spec.get('strategy')")" = OldestEmulationVersion ]
+t_check "bob leads: $(cat "$t_dir/second")" until_line "$t_dir/second" '"won"' 20
+t_check "ada was told to stop: $(cat "$t_dir/first")" has "$t_dir/first" '"lost".*"revoked"'
+t_check "and did not lead in between" [ "$(grep -c '"won"' "$t_dir/first")" -eq 1 ]
+t_check "the preference is over" [ "$(kube_field preferred "spec.get('preferredHolder')")" = None ]
+end "$bob"
+t_check "then ada leads again" until_true 30 eval '[ "$(grep -c "won" "$t_dir/first")" -eq 2 ]'
+end "$ada"
+kill -KILL "$kube_pid"
+kube_flags=
+kube_again
+
 t_case "an etcd that was restored from a backup is refused, with the remedy"
 elect "$t_dir/early" --store "$url" --ttl 5s restored
 ada=$elect_pid

@@ -107,7 +107,9 @@ class Consul:
             sessions[name] = json.loads(body)
             raise Answer(200, {"ID": name})
         if path.startswith("/v1/session/") and verb == "renew":
-            raise Answer(200 if name in sessions else 404, [{"ID": name}])
+            if name not in sessions:
+                raise Answer(404, f"Session id '{name}' not found")
+            raise Answer(200, [{"ID": name}])
         if path.startswith("/v1/session/"):
             sessions.pop(name, None)
             for row in rows.values():

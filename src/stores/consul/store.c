@@ -270,7 +270,8 @@ static void hear_session(struct tn_rest_job *rest)
             outcome = TN_ROWS_FAILED;
         free(values);
     }
-    if (call->kind == TN_OP_RENEW && is_missing(rest))
+    /* "Session id '...' not found": any web server says 404. */
+    if (call->kind == TN_OP_RENEW && is_missing(rest) && strstr(rest->web.body, call->id) != NULL)
         outcome = TN_ROWS_GONE;
     call->denied = is_denied(rest);
     tn_rows_call_done(call, outcome, id[0] != '\0' ? id : NULL, rest->error);
