@@ -79,6 +79,16 @@ static void answer_redirect(uv_stream_t *conn)
         "HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n");
 }
 
+static void answer_busy(uv_stream_t *conn)
+{
+    say(conn, "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n");
+}
+
+static void answer_busy_for_two(uv_stream_t *conn)
+{
+    say(conn, "HTTP/1.1 429 Too Many\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n");
+}
+
 static void answer_garbage(uv_stream_t *conn)
 {
     say(conn, "220 mail.example ESMTP\r\n");
@@ -187,6 +197,8 @@ static void hear_done(struct tn_web_req *req)
     (void)snprintf(test->body, sizeof test->body, "%s", req->body);
     (void)snprintf(test->error, sizeof test->error, "%s", req->error);
     (void)snprintf(test->etag, sizeof test->etag, "%s", etag != NULL ? etag : "");
+    if (req->http == 429)
+        tn_web_slow_down(web, req, "busy");
 }
 
 static void send_req(struct test_req *test, const char *method, const char *body)
@@ -212,6 +224,22 @@ static void wait_for(const struct test_req *test)
     while (test->done == 0)
         (void)uv_run(&loop, UV_RUN_ONCE);
     CHECK_EQ_U64(test->done, 1);
+}
+
+static void do_nothing(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void let_pass(uint64_t ms)
+{
+    uv_timer_t timer;
+
+    (void)uv_timer_init(&loop, &timer);
+    (void)uv_timer_start(&timer, do_nothing, ms, 0);
+    while (!uv_is_closing((uv_handle_t *)&timer))
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
 }
 
 static void hear_closed(void *arg)
@@ -285,6 +313,69 @@ TEST(a_refusal_is_an_answer_and_a_redirect_is_not_followed)
     wait_for(&reqs[1]);
     CHECK_EQ_I64(reqs[1].status, 0);
     CHECK_EQ_I64(reqs[1].http, 307);
+    end();
+}
+
+TEST(a_server_that_is_busy_is_left_alone_for_a_second)
+{
+    char other[sizeof url + 8];
+
+    begin(answer_busy);
+    send_req(&reqs[0], "GET", NULL);
+    wait_for(&reqs[0]);
+    CHECK_EQ_I64(reqs[0].http, 429);
+    send_req(&reqs[1], "PUT", "{}");
+    wait_for(&reqs[1]);
+    CHECK_EQ_I64(reqs[1].status, TENURE_E_UNAVAILABLE);
+    CHECK_STR(reqs[1].error, "busy");
+    CHECK_EQ_U64(server.requests, 1);
+    reqs[2].web.urgent = true; /* In its caller's own time. */
+    send_req(&reqs[2], "PUT", "{}");
+    wait_for(&reqs[2]);
+    CHECK_EQ_I64(reqs[2].http, 429);
+    server.answer = answer_hello;
+    (void)snprintf(other, sizeof other, "http://localhost%s", url + strlen("http://127.0.0.1"));
+    reqs[3].web.url = other; /* Another host, as far as anybody knows. */
+    send_req(&reqs[3], "GET", NULL);
+    wait_for(&reqs[3]);
+    CHECK_EQ_I64(reqs[3].http, 200);
+    let_pass(1100); /* It was refused twice: two seconds. */
+    send_req(&reqs[4], "GET", NULL);
+    wait_for(&reqs[4]);
+    CHECK_EQ_I64(reqs[4].status, TENURE_E_UNAVAILABLE);
+    let_pass(1000);
+    send_req(&reqs[5], "GET", NULL);
+    wait_for(&reqs[5]);
+    CHECK_EQ_I64(reqs[5].http, 200);
+    end();
+}
+
+TEST(retry_after_is_obeyed_and_for_a_second_by_what_is_urgent)
+{
+    begin(answer_busy_for_two);
+    send_req(&reqs[0], "GET", NULL);
+    wait_for(&reqs[0]);
+    reqs[1].web.urgent = true;
+    send_req(&reqs[1], "GET", NULL);
+    wait_for(&reqs[1]);
+    CHECK_EQ_I64(reqs[1].status, TENURE_E_UNAVAILABLE);
+    let_pass(1100);
+    server.answer = answer_hello;
+    send_req(&reqs[2], "GET", NULL);
+    wait_for(&reqs[2]);
+    CHECK_EQ_I64(reqs[2].status, TENURE_E_UNAVAILABLE);
+    CHECK_EQ_U64(server.requests, 1);
+    reqs[3].web.urgent = true;
+    send_req(&reqs[3], "GET", NULL);
+    wait_for(&reqs[3]);
+    CHECK_EQ_I64(reqs[3].http, 200);
+    send_req(&reqs[4], "GET", NULL); /* It answers well, and has asked for two seconds. */
+    wait_for(&reqs[4]);
+    CHECK_EQ_I64(reqs[4].status, TENURE_E_UNAVAILABLE);
+    let_pass(1000);
+    send_req(&reqs[5], "GET", NULL);
+    wait_for(&reqs[5]);
+    CHECK_EQ_I64(reqs[5].http, 200);
     end();
 }
 
