@@ -117,6 +117,7 @@ static int ask_table(struct dynamo_fence *fence, struct tn_text *reterr)
     fence->call.done = mark_ended;
     fence->call.arg = fence;
     fence->call.timeout = fence->timeout;
+    fence->call.urgent = true; /* Of a writer that waits for it. */
     tn_text_add(&fence->call.body, "}");
     tn_dynamo_send(&fence->call);
     while (!fence->ended)
