@@ -21,11 +21,11 @@ renewal_dynamodb=' UpdateItem job$'
 renewal_s3=' PUT /leases/t/job/'
 renewals() { eval "rows_asked \$1 \"\$renewal_$1\""; }
 events() { grep -c "\"$2\"" "$t_dir/$1.events"; }
-# mark COUNTER [EVENT]: all_above then asks whether each engine has more.
-mark() { for engine in $engines; do eval "seen_$engine=$("$1" "$engine" "${2:-}")"; done; }
-all_above() {
+# mark: all_renewed then asks whether each engine has renewed since.
+mark() { for engine in $engines; do eval "seen_$engine=$(renewals "$engine")"; done; }
+all_renewed() {
     for engine in $engines; do
-        eval "[ $("$1" "$engine" "${2:-}") -gt \$seen_$engine ]" || return 1
+        eval "[ $(renewals "$engine") -gt \$seen_$engine ]" || return 1
     done
 }
 lost() { cat "$t_dir"/*.events | grep -c '"lost"'; }
@@ -45,24 +45,31 @@ for engine in $engines; do
     eval "token_$engine=$(sed -n 's/.*"won".*"token":\([0-9]*\).*/\1/p' "$t_dir/$engine.events")"
 done
 
-# A renewal of each falls into the burst, and fails again and again for a second.
+# burst ENGINE WORD...: from now until a renewal has failed, and for a second after that.
+burst() {
+    bu_engine=$1 bu_bad=$(events "$1" jeopardy) bu_good=$(events "$1" safe)
+    shift
+    rows_say "$bu_engine" "$@"
+    t_check "$bu_engine: cannot renew" until_true 20 more_events jeopardy "$bu_bad"
+    from=$(now_ms)
+    until_ms $((from + 1000))
+    rows_say "$bu_engine" well
+    t_check "$bu_engine: renews again" until_true 20 more_events safe "$bu_good"
+}
+more_events() { [ "$(events "$bu_engine" "$1")" -gt "$2" ]; }
+
 for words in throttle "throttle 1" "status 500" "status 503" "status 404" "status 409" denied \
     expired garbage cat huge drop; do
     [ "$(lost)" -eq 0 ] || t_done # The next ones would only say so again.
     t_case "a burst of: $words"
-    mark events jeopardy
+    bursts=
     for engine in $engines; do
         # shellcheck disable=SC2086 # Words.
-        rows_say "$engine" $words
+        burst "$engine" $words &
+        bursts="$bursts $!"
     done
-    t_check "all have failed to renew" until_true 20 all_above events jeopardy
-    from=$(now_ms)
-    until_ms $((from + 1000))
-    mark events safe
-    for engine in $engines; do
-        rows_say "$engine" well
-    done
-    t_check "and renew again" until_true 20 all_above events safe
+    # shellcheck disable=SC2086 # A list of numbers.
+    wait $bursts
     nothing_lost
 done
 
@@ -71,8 +78,8 @@ for engine in $engines; do
     rows_say "$engine" lose 2
 done
 for time in 1 2 3; do
-    mark renewals
-    t_check "all renew" until_true 20 all_above renewals
+    mark
+    t_check "all renew" until_true 20 all_renewed
 done
 nothing_lost
 
