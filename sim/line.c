@@ -203,7 +203,7 @@ static void open_session(struct sim_world *world, struct sim_node *node,
     struct sim_line_client *client = client_of(world, node);
     struct tn_line_engine engine = { .atomic = world->config.atomic,
                                      .shared = world->config.atomic,
-                                     .hold_off = request->ttl };
+                                     .hold_off = world->config.atomic ? 0 : request->ttl };
     uint64_t requests = client->line.requests; /* Late answers stay without a claim. */
 
     client->host = (struct sim_host) { world, node };
@@ -351,7 +351,9 @@ void sim_line_news(struct sim_world *world, struct sim_node *node, const struct 
     struct sim_line_client *client = client_of(world, node);
     tenure_ns now = node->clock.last;
 
-    node->news_heard++;
+    /* Of a stream like etcd's: what comes twice does not make up for what was lost. The store lets
+     * go of a revoked key, so P1 rests on it. */
+    node->news_heard += !world->config.atomic || event->beat == node->news_heard + 1;
     for (uint32_t i = 0; i < SLOTS; i++) {
         struct line_slot *slot = &client->slots[i];
         if (!slot->used || slot->name != event->name)
@@ -393,7 +395,8 @@ bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct 
         return false;
     if (tn_line_is_granted(&slot->claim) || tn_line_is_over(&slot->claim))
         return true; /* Of a term that is over a backup has brought back the key. */
-    slot->epoch = event->epoch;
+    /* Its session has been ended since by an operator's hand: it was granted in another age. */
+    slot->epoch = event->epoch - (world->store.cut_token[event->name] == event->token);
     if (slot->retry_at == TN_NEVER &&
         tn_line_adopt(&slot->claim, node->clock.last, &key, event->stale))
         return true;

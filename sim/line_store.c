@@ -1,16 +1,16 @@
 /* line_store.c - a store with sessions, and ordered keys that vanish with them.
  *
  * It knows nothing of leaders: it creates, lists and deletes keys, and tells of those that are
- * gone. What breaks here beside the network: an operator ends a session, revokes or deletes a key;
- * a watch is lost; a read comes from a server that lags; a create arrives after its session has
- * ended. The sessions are those of the checkers' books (struct sim_life). */
+ * gone. What breaks here beside the network: an operator ends a session (line_operator.c has the
+ * others), a watch is lost, a read comes from a server that lags, a create arrives after its
+ * session has ended. The sessions are those of the checkers' books (struct sim_life). */
 #include <string.h>
 
 #include "base/assert.h"
 #include "sim/check.h"
 #include "sim/line.h"
 
-static struct sim_line *line_of(struct sim_world *world, uint32_t name)
+struct sim_line *sim_line_of(struct sim_world *world, uint32_t name)
 {
     return &world->store.lines[name];
 }
@@ -28,7 +28,7 @@ static bool is_same(const struct sim_waiter *a, const struct sim_waiter *b)
            a->incarnation == b->incarnation;
 }
 
-static bool is_alive(const struct sim_world *world, uint32_t node, uint64_t life)
+bool sim_line_is_alive(const struct sim_world *world, uint32_t node, uint64_t life)
 {
     const struct sim_life *known = &world->store.lives[node][life % SIM_LIVES];
 
@@ -75,13 +75,13 @@ static void push_all(struct sim_world *world, struct sim_event *push)
         push->node = i;
         push->incarnation = world->nodes[i].incarnation;
         push->op = op;
-        world->nodes[i].news_sent++;
+        push->beat = ++world->nodes[i].news_sent;
         if (world->nodes[i].up && !lose_watch(world, push))
             sim_send(world, push);
     }
 }
 
-static void push_news(struct sim_world *world, uint32_t name, uint8_t op, uint64_t order)
+void sim_line_push(struct sim_world *world, uint32_t name, uint8_t op, uint64_t order)
 {
     struct sim_event push = {
         .kind = SIM_EV_LINE_NEWS, .op = op, .name = name, .epoch = world->store.epoch[name]
@@ -106,9 +106,9 @@ static void push_first(struct sim_world *world, uint32_t name)
 
 /* --- Keys ------------------------------------------------------------------------------------- */
 
-static void begin_change(struct sim_world *world, uint32_t name)
+void sim_line_begin_change(struct sim_world *world, uint32_t name)
 {
-    struct sim_line *line = line_of(world, name);
+    struct sim_line *line = sim_line_of(world, name);
 
     memcpy(line->before, line->keys, sizeof line->keys);
     line->count_before = line->count;
@@ -116,7 +116,7 @@ static void begin_change(struct sim_world *world, uint32_t name)
     line->revision = ++world->store.revision;
 }
 
-static struct sim_key *find_key(struct sim_line *line, uint64_t order)
+struct sim_key *sim_line_find(struct sim_line *line, uint64_t order)
 {
     for (uint32_t i = 0; i < line->count; i++)
         if (line->keys[i].order == order)
@@ -124,32 +124,32 @@ static struct sim_key *find_key(struct sim_line *line, uint64_t order)
     return NULL;
 }
 
-static void delete_key(struct sim_world *world, uint32_t name, struct sim_key *key)
+void sim_line_delete(struct sim_world *world, uint32_t name, struct sim_key *key)
 {
-    struct sim_line *line = line_of(world, name);
+    struct sim_line *line = sim_line_of(world, name);
     struct sim_waiter who = waiter_of(key);
     uint64_t order = key->order;
     bool first = key == line->keys;
 
-    begin_change(world, name);
+    sim_line_begin_change(world, name);
     if (is_same(&world->store.holder[name], &who))
         world->store.holder[name].node = SIM_NOBODY;
     if (key->led && key->token > line->last_token)
         line->last_token = key->token;
     memmove(key, key + 1, (size_t)(&line->keys[line->count] - (key + 1)) * sizeof *key);
     line->count--;
-    push_news(world, name, SIM_LINE_GONE, order);
+    sim_line_push(world, name, SIM_LINE_GONE, order);
     if (first)
         push_first(world, name);
 }
 
 static struct sim_key *create_key(struct sim_world *world, const struct sim_event *event)
 {
-    struct sim_line *line = line_of(world, event->name);
+    struct sim_line *line = sim_line_of(world, event->name);
 
     if (line->count == SIM_KEYS_MAX)
         return NULL;
-    begin_change(world, event->name);
+    sim_line_begin_change(world, event->name);
     struct sim_key *key = &line->keys[line->count++];
     *key = (struct sim_key) { .token = line->revision,
                               .node = event->node,
@@ -162,19 +162,20 @@ static struct sim_key *create_key(struct sim_world *world, const struct sim_even
     return key;
 }
 
-/* The end of a session takes its keys. @early: while their terms may still be valid. */
+/* The end of a session takes its keys, but not those that a revocation has moved to another lease.
+ * @early: while their terms may still be valid. */
 static void drop_keys(struct sim_world *world, uint32_t node, uint64_t life, bool early)
 {
     for (uint32_t i = 0; i < world->config.names; i++) {
-        struct sim_line *line = line_of(world, i);
+        struct sim_line *line = sim_line_of(world, i);
         for (uint32_t j = line->count; j-- > 0;) {
-            if (line->keys[j].node != node || line->keys[j].life != life)
+            if (line->keys[j].node != node || line->keys[j].life != life || line->keys[j].moved)
                 continue;
             /* A2 is broken for a term that leads; one that only waits is owed nothing. */
             world->store.epoch[i] += early && line->keys[j].led;
             if (early)
                 world->store.cut_token[i] = line->keys[j].token;
-            delete_key(world, i, &line->keys[j]);
+            sim_line_delete(world, i, &line->keys[j]);
         }
     }
 }
@@ -183,7 +184,7 @@ static void kill_session(struct sim_world *world, uint32_t node, uint64_t life)
 {
     struct sim_life *known = &world->store.lives[node][life % SIM_LIVES];
 
-    if (!is_alive(world, node, life))
+    if (!sim_line_is_alive(world, node, life))
         return;
     known->over_at = 0;
     sim_fired(world, SIM_FAULT_SESSION_KILLED);
@@ -194,7 +195,7 @@ static void kill_session(struct sim_world *world, uint32_t node, uint64_t life)
 
 void sim_line_kill(struct sim_world *world, uint32_t name)
 {
-    struct sim_line *line = line_of(world, name);
+    struct sim_line *line = sim_line_of(world, name);
 
     if (line->count == 0)
         return;
@@ -265,7 +266,7 @@ static void note_led(struct sim_world *world, uint32_t name, struct sim_key *key
 static void kill_behind(struct sim_world *world, const struct sim_event *event,
                         const struct tn_line_view *view)
 {
-    const struct sim_key *key = find_key(line_of(world, event->name), view->own.order);
+    const struct sim_key *key = sim_line_find(sim_line_of(world, event->name), view->own.order);
 
     if (world->healed || view->own.order == 0 || view->first != view->own.order || key == NULL ||
         key->led || !sim_chance(world, TN_PPM / 20))
@@ -276,7 +277,7 @@ static void kill_behind(struct sim_world *world, const struct sim_event *event,
 static void serve_look(struct sim_world *world, const struct sim_event *event,
                        struct sim_event *reply)
 {
-    struct sim_line *line = line_of(world, event->name);
+    struct sim_line *line = sim_line_of(world, event->name);
     bool lags = !world->config.atomic && !event->line.fresh && !world->healed &&
                 line->revision_before >= event->seen && line->revision_before != 0 &&
                 sim_chance(world, TN_PPM / 5);
@@ -293,7 +294,7 @@ static void serve_look(struct sim_world *world, const struct sim_event *event,
 static void serve_create(struct sim_world *world, const struct sim_event *event,
                          struct sim_event *reply)
 {
-    struct sim_line *line = line_of(world, event->name);
+    struct sim_line *line = sim_line_of(world, event->name);
     struct tn_line_view *view = &reply->line.view;
     struct sim_key *key = NULL;
 
@@ -316,8 +317,8 @@ static void serve_create(struct sim_world *world, const struct sim_event *event,
 static void serve_prove(struct sim_world *world, const struct sim_event *event,
                         struct sim_event *reply)
 {
-    struct sim_line *line = line_of(world, event->name);
-    struct sim_key *key = find_key(line, event->line.order);
+    struct sim_line *line = sim_line_of(world, event->name);
+    struct sim_key *key = sim_line_find(line, event->line.order);
 
     reply->line.proven = (struct tn_line_proven) { 0 };
     if (key == NULL || (world->config.atomic && key->changed))
@@ -330,9 +331,9 @@ static void serve_prove(struct sim_world *world, const struct sim_event *event,
 
 static void serve_remove(struct sim_world *world, const struct sim_event *event)
 {
-    struct sim_line *line = line_of(world, event->name);
+    struct sim_line *line = sim_line_of(world, event->name);
     bool clear = event->op == TN_LINE_CLEAR;
-    struct sim_key *key = find_key(line, clear ? event->line.before : event->line.order);
+    struct sim_key *key = sim_line_find(line, clear ? event->line.before : event->line.order);
 
     if (event->line.order == 0 && !clear && line->count > 0)
         key = line->keys;
@@ -341,14 +342,14 @@ static void serve_remove(struct sim_world *world, const struct sim_event *event)
     if (!is_of(key, event) && !(clear && key->node == event->node && key->life == event->life))
         sim_violate(world, "P5", "a release by node %u removed the key of node %u", event->node,
                     key->node);
-    delete_key(world, event->name, key);
+    sim_line_delete(world, event->name, key);
 }
 
 /* The connection breaks before a create that follows an earlier session of the same candidate,
  * whose key is still there: the candidate has to tell the two apart. */
 static bool is_cut_short(struct sim_world *world, const struct sim_event *event)
 {
-    const struct sim_line *line = line_of(world, event->name);
+    const struct sim_line *line = sim_line_of(world, event->name);
 
     if (world->config.atomic || event->op != TN_LINE_CREATE || world->healed)
         return false;
@@ -388,7 +389,7 @@ void sim_line_serve(struct sim_world *world, const struct sim_event *event)
     reply.kind = SIM_EV_LINE_DONE;
     reply.answer = TN_ANSWER_OK;
     reply.seen = 0;
-    if (!is_alive(world, event->node, event->life)) {
+    if (!sim_line_is_alive(world, event->node, event->life)) {
         if (event->op == TN_LINE_CREATE)
             sim_fired(world, SIM_FAULT_LATE_CREATE);
         reply.answer = TN_ANSWER_GONE;
@@ -406,13 +407,14 @@ void sim_line_serve(struct sim_world *world, const struct sim_event *event)
         serve_prove(world, event, &reply);
         break;
     case TN_LINE_FOLLOW:
-        reply.line.there = find_key(line_of(world, event->name), event->line.before) != NULL;
+        reply.line.there =
+            sim_line_find(sim_line_of(world, event->name), event->line.before) != NULL;
         break;
     default:
         serve_remove(world, event);
     }
     if (reply.seen == 0)
-        reply.seen = line_of(world, event->name)->revision;
+        reply.seen = sim_line_of(world, event->name)->revision;
     reply.line.view.revision = world->store.revision;
     fill_first(world, event->name, &reply);
     sim_send(world, &reply);
@@ -428,7 +430,7 @@ static enum tn_answer keep_session(struct sim_world *world, const struct sim_eve
 {
     struct sim_node *node = &world->nodes[request->node];
     struct sim_life *life = &world->store.lives[request->node][request->life % SIM_LIVES];
-    bool alive = is_alive(world, request->node, request->life);
+    bool alive = sim_line_is_alive(world, request->node, request->life);
 
     if (request->op == TN_OP_RENEW && !alive)
         return TN_ANSWER_GONE;
@@ -436,6 +438,7 @@ static enum tn_answer keep_session(struct sim_world *world, const struct sim_eve
         return TN_ANSWER_GONE; /* Long over. */
     if (life->life != request->life) {
         drop_keys(world, request->node, life->life, false);
+        sim_line_drop_moved(world, request->node, life->life);
         *life = (struct sim_life) { .life = request->life };
     }
     if (!alive)
@@ -464,8 +467,9 @@ void sim_line_session(struct sim_world *world, const struct sim_event *request)
         reply.answer = reply.held ? TN_ANSWER_HELD : TN_ANSWER_FREE;
         break;
     case TN_OP_CLOSE:
-        if (is_alive(world, request->node, request->life)) {
+        if (sim_line_is_alive(world, request->node, request->life)) {
             world->store.lives[request->node][request->life % SIM_LIVES].over_at = 0;
+            sim_line_drop_moved(world, request->node, request->life);
             drop_keys(world, request->node, request->life, false);
         }
         return;
@@ -492,6 +496,7 @@ void sim_line_expire(struct sim_world *world)
             drop_keys(world, i, life->life, false);
         }
     }
+    sim_line_let_go(world);
 }
 
 tenure_ns sim_line_expires_at(const struct sim_world *world)
@@ -503,6 +508,8 @@ tenure_ns sim_line_expires_at(const struct sim_world *world)
             const struct sim_life *life = &world->store.lives[i][j];
             if (life->over_at != 0 && life->over_at < at)
                 at = life->over_at;
+            if (life->held_off_until != 0 && life->held_off_until < at)
+                at = life->held_off_until;
         }
     return at;
 }
@@ -522,7 +529,7 @@ void sim_line_restore(struct sim_world *world)
     for (uint32_t i = 0; i < world->config.nodes; i++)
         world->nodes[i].news_sent++; /* What is watched has another history now. */
     for (uint32_t i = 0; i < world->config.names; i++) {
-        struct sim_line *line = line_of(world, i);
+        struct sim_line *line = sim_line_of(world, i);
         uint64_t sequence = line->sequence;
         uint32_t kept = 0;
         *line = world->store.backup_lines[i];
@@ -536,30 +543,4 @@ void sim_line_restore(struct sim_world *world)
         line->revision = ++world->store.revision;
         line->revision_before = 0;
     }
-}
-
-/* --- Other hands on the keys ------------------------------------------------------------------ */
-
-void sim_line_operator(struct sim_world *world, enum tn_op_kind kind, uint32_t name, uint64_t token)
-{
-    struct sim_line *line = line_of(world, name);
-
-    if (kind != TN_OP_REVOKE) {
-        TN_ASSERT(kind == TN_OP_RAISE);
-        if (world->store.revision < token)
-            world->store.revision = token;
-        return;
-    }
-    if (line->count == 0)
-        return;
-    if (sim_chance(world, TN_PPM / 4)) {
-        world->store.epoch[name]++;
-        sim_fired(world, SIM_FAULT_DELETE);
-        delete_key(world, name, &line->keys[0]);
-        return;
-    }
-    begin_change(world, name);
-    line->keys[0].changed = true;
-    sim_fired(world, SIM_FAULT_REVOKE);
-    push_news(world, name, SIM_LINE_CHANGED, line->keys[0].order);
 }

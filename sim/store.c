@@ -157,6 +157,9 @@ static void renew_lives(struct sim_world *world, bool restored)
             bool rests = life->rests_until > world->store.stepped_at && !restored;
             life->over_at = over ? 0 : sim_store_now(world) + life->ttl;
             life->rests_until = rests ? sim_store_now(world) + life->ttl : 0;
+            bool let_go = life->held_off == 0 ||
+                          (life->held_off_until <= world->store.stepped_at && !restored);
+            life->held_off_until = let_go ? 0 : sim_store_now(world) + life->held_off;
         }
     }
     for (uint32_t i = 0; i < world->config.names; i++) {
@@ -635,6 +638,10 @@ void sim_store_event(struct sim_world *world, const struct sim_event *event)
     }
     if (event->kind == SIM_EV_STORE_TIMER) {
         tick(world);
+        return;
+    }
+    if (event->kind == SIM_EV_LINE_REVOKE) {
+        sim_line_revoke(world, event);
         return;
     }
     sim_arrived(world, event);

@@ -198,6 +198,7 @@ static void dispatch(struct sim_world *world, const struct sim_event *event)
     case SIM_EV_ROW_SESSION:
     case SIM_EV_ROW_WATCH:
     case SIM_EV_LINE_STEP:
+    case SIM_EV_LINE_REVOKE:
     case SIM_EV_STORE_TIMER:
     case SIM_EV_STORE_UP:
         sim_store_event(world, event);

@@ -62,6 +62,7 @@
     X(STORE_FULL, "store refused: limit reached")               \
     X(TTL_CUT, "store granted a shorter TTL")                   \
     X(REVOKE, "lease revoked by an operator")                   \
+    X(HOLD_OFF_OVER, "revoked key let go by the store")         \
     X(DELETE, "lease deleted by an operator")                   \
     X(FORGET, "name forgotten by the store")                    \
     X(ROW_CONFLICT, "row changed between read and write")       \
@@ -245,6 +246,8 @@ struct sim_life {
     tenure_ns ttl, over_at;
     uint64_t asked;        /* SIM_LINE: the number of the last step served. */
     tenure_ns rests_until; /* F1: a term of it was taken over early; 0: none was. */
+    tenure_ns held_off,
+        held_off_until; /* SIM_LINE: its second lease; 0: there was none; it ended. */
 };
 
 /* One row, and what it was before: a cache may still show that. */
@@ -270,6 +273,7 @@ struct sim_key {
     uint32_t node, incarnation;
     uint64_t life, gen;
     bool changed; /* By an operator. */
+    bool moved;   /* Like etcd's, to the session's second lease. */
     bool led;     /* Its candidate was told that it leads. */
 };
 
@@ -370,8 +374,9 @@ enum sim_event_kind {
     SIM_EV_RAISED,           /* receiver -> node */
     SIM_EV_NODE_TIMER,
     SIM_EV_STORE_TIMER,
-    SIM_EV_APP,     /* The application's next bit of work. */
-    SIM_EV_DRAINED, /* The application has stopped. */
+    SIM_EV_LINE_REVOKE, /* An operator's next step; @op is an enum tn_line_revoke_step. */
+    SIM_EV_APP,         /* The application's next bit of work. */
+    SIM_EV_DRAINED,     /* The application has stopped. */
     SIM_EV_NODE_UP,
     SIM_EV_STORE_UP,
     SIM_EV_VOTER, /* A server's own: its timer, its return. */

@@ -87,6 +87,8 @@
     X(UNSURE_LAGS, "unsure-lags", "P7",                                                            \
       "a create without an answer is sought on a lagging server")                                  \
     X(NAMED_OLDEST, "named-oldest", "P7", "of the keys that bear our name, the oldest is ours")    \
+    X(HOLD_OFF_SHARED, "hold-off-shared", "P1",                                                    \
+      "a second revocation of a session joins the first one's hold-off as it is")                  \
     X(AGENT_NOT_NESTED, "agent-not-nested", "N1",                                                  \
       "a local TTL is promised beyond the agent's upstream deadline")                              \
     X(AGENT_ONE_DEADLINE, "agent-one-deadline", "N1",                                              \

@@ -14,6 +14,7 @@
 
 #include "base/time.h"
 #include "core/line.h"
+#include "core/line_revoke.h"
 #include "runtime/store_frame.h"
 #include "stores/etcd/client.h"
 #include "stores/etcd/etcd.h"
@@ -64,9 +65,11 @@ struct tn_etcd_job {
     struct tn_store_req *req;
     struct tn_etcd_rpc *rpc;
     struct {
-        int64_t lease;   /* The hold-off's. */
-        int64_t ttl;     /* In seconds, of the lease that the key has. */
-        int64_t created; /* The holder's key was created at this revision, */
+        struct tn_line_revoke recipe;
+        int64_t leader;  /* The lease that the holder's key has, */
+        int64_t ttl;     /* with so many seconds; */
+        int64_t lease;   /* and the one that it moves to. */
+        int64_t created; /* The key was created at this revision, */
         char *key;       /* and is called so. */
     } revoke;
     unsigned tries;
