@@ -20,7 +20,7 @@ static bool may_make(struct tn_call *call)
         tn_reply_error(call, "FULL a limit of the daemon is reached; FENCE REMOVE makes room");
         return false;
     }
-    if (server->acl == NULL || call->conn->trusted)
+    if (server->acl == NULL || call->conn->peer_kind == TN_PEER_OWNER)
         return true;
     tn_acl_limit(server->acl, call->conn->user, TN_LIMIT_FENCES, &most);
     if (most == 0)
@@ -53,7 +53,7 @@ static struct tn_fence_entry *get(struct tn_call *call, bool is_new)
     if (is_new && !may_make(call))
         return NULL;
     int rc = tn_fences_get(fences, name->bytes, name->len, &entry);
-    bool owned = is_new && call->server->acl != NULL && !call->conn->trusted;
+    bool owned = is_new && call->server->acl != NULL && call->conn->peer_kind != TN_PEER_OWNER;
     if (rc == 0 && owned) {
         rc = tn_fences_own(fences, entry, call->conn->user, (uint32_t)strlen(call->conn->user));
         if (rc != 0 && tenure_fence_highest(&entry->fence) == 0)

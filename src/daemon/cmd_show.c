@@ -290,7 +290,7 @@ void tn_cmd_whoami(struct tn_call *call)
     enum tn_right right = TN_OBSERVE;
     const char *pattern = "*";
     size_t count = 0;
-    bool by_rules = acl != NULL && !call->conn->trusted;
+    bool by_rules = acl != NULL && call->conn->peer_kind != TN_PEER_OWNER;
 
     if (!tn_word_count(call, 1, 1, "WHOAMI"))
         return;
@@ -305,7 +305,7 @@ void tn_cmd_whoami(struct tn_call *call)
     tn_resp_put_text(out, "rights");
     tn_resp_put_array(out, by_rules ? (uint32_t)count : 1);
     for (size_t i = 0; i < (by_rules ? count : 1); i++) {
-        right = call->conn->member && !call->conn->trusted ? TN_ACQUIRE : TN_ADMIN;
+        right = call->conn->peer_kind == TN_PEER_MEMBER ? TN_ACQUIRE : TN_ADMIN;
         if (by_rules)
             (void)tn_acl_rule(acl, call->conn->user, i, &right, &pattern);
         tn_resp_put_array(out, 2);

@@ -88,11 +88,11 @@ bool tn_may_quietly(const struct tn_call *call, enum tn_right right, const char 
 {
     const struct tn_acl *acl = call->server->acl;
 
-    if (call->conn->trusted)
+    if (call->conn->peer_kind == TN_PEER_OWNER)
         return true;
     tn_acl_resolve(&right, &name, &len);
     if (acl == NULL)
-        return !call->conn->member || right != TN_ADMIN;
+        return call->conn->peer_kind != TN_PEER_MEMBER || right != TN_ADMIN;
     return name != NULL ? tn_acl_allows(acl, call->conn->user, right, name, len)
                         : tn_acl_allows_some(acl, call->conn->user, right);
 }
@@ -139,7 +139,8 @@ bool tn_authenticate(struct tn_call *call, uint32_t index)
         return true;
     }
     tn_reply_error(call, "DENIED wrong user or secret");
-    conn->quitting = ++conn->wrong_secrets == 3; /* Guessing costs connections. */
+    if (++conn->wrong_secrets == 3) /* Guessing costs connections. */
+        tn_conn_leave(conn);
     return false;
 }
 
@@ -257,7 +258,7 @@ static void do_echo(struct tn_call *call)
 static void do_quit(struct tn_call *call)
 {
     reply_ok(call);
-    call->conn->quitting = true;
+    tn_conn_leave(call->conn);
 }
 
 static void do_auth(struct tn_call *call)

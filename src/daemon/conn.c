@@ -28,7 +28,7 @@ static size_t carry_out(struct tn_conn *conn, char *bytes, size_t len)
     struct tn_server *server = conn->server;
     size_t at = 0;
 
-    while (at < len && conn->wait == NULL && !conn->quitting && !conn->closing) {
+    while (at < len && conn->wait == NULL && conn->state == TN_CONN_SERVED) {
         const char *err = NULL;
         uint32_t count = 0;
         int64_t taken = tn_resp_read(&conn->request, &limits, bytes + at, len - at, server->words,
@@ -36,7 +36,7 @@ static size_t carry_out(struct tn_conn *conn, char *bytes, size_t len)
         if (taken < 0) {
             struct tn_call call = { .server = server, .conn = conn };
             tn_reply_error(&call, "ERR protocol: %s", err);
-            conn->quitting = conn->lingers = true;
+            tn_conn_fail(conn);
             return len;
         }
         if (taken == 0)
@@ -45,7 +45,7 @@ static size_t carry_out(struct tn_conn *conn, char *bytes, size_t len)
         if (count > 0)
             tn_command(conn, count);
     }
-    return conn->quitting ? len : at;
+    return conn->state == TN_CONN_SERVED ? at : len;
 }
 
 /* Keep the @len bytes at @bytes, which may lie in the connection's own buffer. */
@@ -75,10 +75,10 @@ static void keep(struct tn_conn *conn, const char *bytes, size_t len)
 void tn_conn_resume(struct tn_conn *conn)
 {
     conn->resumable = false;
-    if (conn->in_len == 0 || conn->closing)
+    if (conn->in_len == 0 || conn->state == TN_CONN_CLOSED)
         return;
     size_t taken = carry_out(conn, conn->in, conn->in_len);
-    if (!conn->closing)
+    if (conn->state != TN_CONN_CLOSED)
         keep(conn, conn->in + taken, conn->in_len - taken);
 }
 
@@ -107,7 +107,7 @@ void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len)
     }
     if (conn->in_len == 0) {
         size_t taken = carry_out(conn, bytes, len);
-        if (!conn->closing && len > taken)
+        if (conn->state != TN_CONN_CLOSED && len > taken)
             keep(conn, bytes + taken, len - taken);
         return;
     }
@@ -118,10 +118,10 @@ void tn_conn_take(struct tn_conn *conn, char *bytes, size_t len)
 
 void tn_conn_hear(struct tn_conn *conn, char *bytes, size_t len)
 {
-    if (conn->ignored > IGNORED_MAX) {
-        tn_conn_close(conn);
-    } else if (conn->ignored > 0) {
+    if (conn->state == TN_CONN_DEAF) {
         conn->ignored += (uint32_t)len;
+        if (conn->ignored > IGNORED_MAX)
+            tn_conn_close(conn);
     } else {
         tn_server_tell_time(conn->server);
         conn->heard_at = conn->server->now;
@@ -140,7 +140,7 @@ static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 
     (void)suggested;
     *ret_buf = uv_buf_init(NULL, 0);
-    if (conn->closing) /* By what it said before: nothing more is read. */
+    if (conn->state == TN_CONN_CLOSED) /* By what it said before: nothing more is read. */
         return;
     if (conn->tls != NULL)
         *ret_buf = uv_buf_init(tn_input_room(conn->server), TN_FRAME_BYTES);
@@ -177,12 +177,46 @@ static void closed(uv_handle_t *handle)
     free(conn);
 }
 
+static void move(struct tn_conn *conn, enum tn_conn_state state)
+{
+    static const uint8_t allowed[TN_CONN_STATE_COUNT] = {
+        [TN_CONN_SERVED] = 1 << TN_CONN_LEAVING | 1 << TN_CONN_FAILED | 1 << TN_CONN_CLOSED,
+        [TN_CONN_LEAVING] = 1 << TN_CONN_FAILED | 1 << TN_CONN_CLOSED,
+        [TN_CONN_FAILED] = 1 << TN_CONN_DEAF | 1 << TN_CONN_CLOSED,
+        [TN_CONN_DEAF] = 1 << TN_CONN_CLOSED,
+    };
+
+    TN_ASSERT(allowed[conn->state] & 1 << state);
+    conn->state = state;
+}
+
+void tn_conn_leave(struct tn_conn *conn)
+{
+    if (conn->state == TN_CONN_SERVED)
+        move(conn, TN_CONN_LEAVING);
+}
+
+void tn_conn_fail(struct tn_conn *conn)
+{
+    if (conn->state == TN_CONN_SERVED || conn->state == TN_CONN_LEAVING)
+        move(conn, TN_CONN_FAILED);
+}
+
+void tn_conn_deafen(struct tn_conn *conn)
+{
+    if (conn->state == TN_CONN_DEAF)
+        return;
+    move(conn, TN_CONN_DEAF);
+    conn->partial_since = conn->server->now;
+    (void)shutdown(conn->fd, SHUT_WR);
+}
+
 void tn_conn_close(struct tn_conn *conn)
 {
-    if (conn->closing)
+    if (conn->state == TN_CONN_CLOSED)
         return;
     tn_peer_drop(conn);
-    conn->closing = true;
+    move(conn, TN_CONN_CLOSED);
     tn_input_strike_out(conn);
     tn_conn_untouch(conn);
     if (conn->prev != NULL) {
@@ -234,12 +268,13 @@ static bool know_peer(struct tn_conn *conn)
         return true;
     if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
         return false;
-    conn->local = true;
     conn->pid = cred.pid;
     conn->uid = cred.uid;
-    conn->trusted = cred.uid == geteuid() || cred.uid == 0;
-    conn->member = !conn->trusted && is_member(conn, cred.gid);
-    return conn->trusted || conn->member;
+    if (cred.uid == geteuid() || cred.uid == 0)
+        conn->peer_kind = TN_PEER_OWNER;
+    else if (is_member(conn, cred.gid))
+        conn->peer_kind = TN_PEER_MEMBER;
+    return conn->peer_kind != TN_PEER_UNKNOWN;
 }
 
 static void refuse_peer(struct tn_conn *conn, const char *line)
@@ -253,7 +288,7 @@ static void refuse_peer(struct tn_conn *conn, const char *line)
     } else if (conn->web == NULL && tn_conn_room(conn, 128)) {
         tn_resp_put_error(&conn->out, line);
     }
-    conn->quitting = true;
+    tn_conn_leave(conn);
     tn_metrics_refused(conn->server, line);
     tn_conn_touch(conn);
 }

@@ -32,6 +32,29 @@ struct tn_watch;
 #define TN_OUT_MAX \
     (8u << 20) /* Unsent output per connection; beyond it the connection is closed. */
 
+/* Where a connection is in its life.
+ *
+ *     SERVED --QUIT, refused, the daemon ends--> LEAVING --all is sent--> CLOSED
+ *        +-------malformed-----> FAILED <-----------+                       ^
+ *                                  +---all is sent---> DEAF ----hangs up----+
+ *
+ * A peer that hangs up or is cut off is CLOSED from wherever it was. */
+enum tn_conn_state {
+    TN_CONN_SERVED,
+    TN_CONN_LEAVING, /* No command of it is carried out any more. */
+    TN_CONN_FAILED,  /* The same; and its last word is an error that it should get. */
+    TN_CONN_DEAF,    /* It has got that. What it still sends is thrown away. */
+    TN_CONN_CLOSED,  /* Nothing is left of it but a handle that the loop closes. */
+    TN_CONN_STATE_COUNT
+};
+
+/* Who is at the other end, by the kernel's word. */
+enum tn_peer_kind {
+    TN_PEER_UNKNOWN, /* It is on no Unix socket. */
+    TN_PEER_OWNER,   /* The daemon's own user or root. */
+    TN_PEER_MEMBER,  /* Of the socket's group: may do all but administer, unless an ACL says. */
+};
+
 struct tn_conn {
     union {
         uv_handle_t handle;
@@ -51,18 +74,16 @@ struct tn_conn {
     struct tn_saying *heard;      /* Not carried out yet; NULL: there is none. */
     uint32_t share;               /* Of the buffer that is read into; input.c. */
     struct tn_conn *dirty_next, **dirty_prev, *gated_next;
-    bool dirty, closing, quitting;
-    bool lingers;     /* Its last word is an error that it should get. */
-    uint32_t ignored; /* Bytes that it sent after that, and one. */
+    enum tn_conn_state state : 8;
+    enum tn_peer_kind peer_kind : 8; /* If it is on a Unix socket, pid and uid are known. */
+    bool dirty;
+    uint32_t ignored; /* DEAF: the bytes that it has sent since. */
     uint32_t writing; /* Writes that the loop has under way. */
     bool gated;       /* It waits for the flush that is under way, */
     size_t sendable;  /* with so much of its buffer. */
     bool bound;       /* Something in its buffer must not be said before the next flush. */
     bool spoke;       /* It has sent a whole command. */
     bool resumable;   /* It waited, and commands may have arrived meanwhile. */
-    bool local;       /* On a Unix socket: pid and uid are known. */
-    bool trusted;     /* The daemon's own user or root, by the kernel's word. */
-    bool member;      /* Of the socket's group: may do all but administer, unless an ACL says. */
     uint8_t wrong_secrets;
     char user[TN_USER_MAX + 1]; /* Of the ACL, after AUTH; "": nobody yet. */
     bool by_secret;             /* It said the user's secret; otherwise a certificate names it. */
@@ -94,6 +115,11 @@ void tn_conn_accept(uv_stream_t *listener, int status);
 struct tn_conn *tn_conn_make_http(struct tn_server *server);
 /* Let go of it; it vanishes when the loop has closed its handle. */
 void tn_conn_close(struct tn_conn *conn);
+/* Let go of it once all is sent; and: what it said was wrong, and it is to hear of that. */
+void tn_conn_leave(struct tn_conn *conn);
+void tn_conn_fail(struct tn_conn *conn);
+/* It has heard of it. */
+void tn_conn_deafen(struct tn_conn *conn);
 /* There is something in the buffer: send it after the flush. And: that is seen to. */
 void tn_conn_touch(struct tn_conn *conn);
 void tn_conn_untouch(struct tn_conn *conn);

@@ -306,7 +306,7 @@ void tn_http_send(struct tn_conn *conn, size_t len)
     }
     if (request->state != TN_REQUEST_ASKED && request->state != TN_REQUEST_OVER)
         tn_http_push(request);
-    if (conn->quitting && !conn->closing)
+    if (conn->state != TN_CONN_SERVED)
         tn_conn_close(conn);
     let_go(request);
 }
@@ -349,13 +349,13 @@ static bool send_bytes(struct tn_http_conn *http, const char *bytes, size_t len)
 {
     struct tn_conn *conn = ((struct tn_httpd *)http)->conn;
 
-    if (conn->closing)
+    if (conn->state == TN_CONN_CLOSED)
         return true;
     if (conn->tls != NULL)
         tn_secure_send(conn, bytes, len);
     else
         tn_conn_write(conn, bytes, len);
-    return conn->closing || conn->writing == 0;
+    return conn->state == TN_CONN_CLOSED || conn->writing == 0;
 }
 
 static void pause_peer(struct tn_http_conn *http, bool pause)
@@ -364,7 +364,7 @@ static void pause_peer(struct tn_http_conn *http, bool pause)
 
     if (pause)
         (void)uv_read_stop(&conn->uv.stream);
-    else if (!conn->closing)
+    else if (conn->state != TN_CONN_CLOSED)
         tn_conn_listen(conn);
 }
 
@@ -372,7 +372,7 @@ static void end_peer(struct tn_http_conn *http)
 {
     struct tn_conn *conn = ((struct tn_httpd *)http)->conn;
 
-    conn->quitting = conn->lingers = true;
+    tn_conn_fail(conn);
     tn_conn_touch(conn);
 }
 

@@ -63,7 +63,7 @@ void tn_input_call(struct tn_conn *conn)
         return;
     if (heard->called_count == TN_INPUT_MAX)
         tn_input_read(conn->server);
-    if (conn->closing) /* By what another said. */
+    if (conn->state == TN_CONN_CLOSED) /* By what another said. */
         return;
     conn->called = &heard->called[heard->called_count++];
     *conn->called = conn;
@@ -128,12 +128,12 @@ static void take_answers(struct tn_server *server)
     for (uint32_t i = 0; i < bulk->count; i++) {
         struct tn_conn *conn = bulk->list[i].arg;
         ssize_t got = bulk->list[i].result;
-        if (conn->closing || got == -EAGAIN || got == -EINTR)
+        if (conn->state == TN_CONN_CLOSED || got == -EAGAIN || got == -EINTR)
             continue;
         if (got <= 0) {
             carry_out(server); /* Its last word may be among it. */
             tn_conn_close(conn);
-        } else if (conn->in_len == 0 && conn->ignored == 0) {
+        } else if (conn->in_len == 0 && conn->state != TN_CONN_DEAF) {
             add(conn, bulk->list[i].bytes, (size_t)got);
         } else {
             tn_conn_hear(conn, bulk->list[i].bytes, (size_t)got);

@@ -222,7 +222,7 @@ int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn
 
     if (link == NULL)
         return TENURE_E_NOMEM;
-    int pidfd = conn->local ? open_pidfd(conn) : -1;
+    int pidfd = conn->peer_kind != TN_PEER_UNKNOWN ? open_pidfd(conn) : -1;
     uint64_t process = pidfd >= 0 ? process_of(pidfd) : 0;
     for (bind = link->binds; bind != NULL && !is_same(bind, process, conn->pid); bind = bind->next)
         count++;
@@ -233,7 +233,7 @@ int tn_link_bind(struct tn_server *server, struct tn_conn *conn, const struct tn
     if (bind != NULL)
         return 0; /* It is watched already. */
     link->unwatched = true;
-    return conn->local ? TENURE_E_UNAVAILABLE : TENURE_E_UNSUPPORTED;
+    return conn->peer_kind != TN_PEER_UNKNOWN ? TENURE_E_UNAVAILABLE : TENURE_E_UNSUPPORTED;
 }
 
 static void drop(struct tn_server *server, struct tn_link *link)

@@ -13,7 +13,7 @@
 void tn_conn_touch(struct tn_conn *conn)
 {
     conn->bound = true;
-    if (conn->dirty || conn->closing)
+    if (conn->dirty || conn->state == TN_CONN_CLOSED)
         return;
     conn->dirty = true;
     conn->dirty_next = NULL;
@@ -39,7 +39,7 @@ bool tn_conn_room(struct tn_conn *conn, size_t bytes)
     struct tn_resp_out *out = &conn->out;
     size_t size = out->size > 0 ? out->size : 512;
 
-    if (conn->closing || out->full)
+    if (conn->state == TN_CONN_CLOSED || out->full)
         return false;
     if (out->size - out->len >= bytes)
         return true;
@@ -69,7 +69,8 @@ struct tn_resp_out *tn_conn_room_for_push(struct tn_conn *conn, size_t bytes)
         size *= 2;
     if (size == later->size)
         return later;
-    char *larger = size <= TN_OUT_MAX && !conn->closing ? realloc(later->buf, size) : NULL;
+    char *larger =
+        size <= TN_OUT_MAX && conn->state != TN_CONN_CLOSED ? realloc(later->buf, size) : NULL;
     if (larger == NULL) {
         conn->out.full = true;
         return NULL;
@@ -110,7 +111,7 @@ static void rest_written(uv_write_t *req, int status)
     free(rest);
     if (status < 0)
         tn_conn_close(conn);
-    else if (conn->out.len > 0 || conn->quitting)
+    else if (conn->out.len > 0 || conn->state != TN_CONN_SERVED)
         tn_conn_touch(conn);
     else if (conn->web != NULL && conn->writing == 0)
         tn_httpd_sent(conn);
@@ -180,23 +181,20 @@ static void drop_sent(struct tn_conn *conn, size_t len)
  * means then: so it is told that nothing follows, and heard out for a while. */
 static void finish_output(struct tn_conn *conn)
 {
-    if (!conn->lingers || conn->tls != NULL || conn->server->draining) {
+    if (conn->state == TN_CONN_LEAVING || conn->tls != NULL || conn->server->draining)
         tn_conn_close(conn);
-    } else if (conn->ignored == 0) {
-        conn->ignored = 1;
-        conn->partial_since = conn->server->now;
-        (void)shutdown(conn->fd, SHUT_WR);
-    }
+    else
+        tn_conn_deafen(conn);
 }
 
 /* The first @len bytes of the buffer are seen to. */
 static void go_on(struct tn_conn *conn, size_t len)
 {
-    if (conn->closing)
+    if (conn->state == TN_CONN_CLOSED)
         return;
     drop_sent(conn, len);
     conn->bound = conn->out.len > 0;
-    if (conn->quitting && conn->out.len == 0 && conn->writing == 0)
+    if (conn->state != TN_CONN_SERVED && conn->out.len == 0 && conn->writing == 0)
         finish_output(conn);
 }
 
@@ -208,7 +206,7 @@ bool tn_conn_is_plain(const struct tn_conn *conn)
 
 void tn_conn_sent(struct tn_conn *conn, size_t len, ssize_t sent)
 {
-    if (conn->closing)
+    if (conn->state == TN_CONN_CLOSED)
         return;
     if (conn->renewed > 0)
         tn_metrics_sent(conn);

@@ -31,7 +31,7 @@ void tn_owner_name(struct tn_call *call, enum tn_limit limit, struct tn_op *op)
     const struct tn_acl *acl = call->server->acl;
     struct tn_conn *conn = call->conn;
 
-    if (acl == NULL || conn->trusted)
+    if (acl == NULL || conn->peer_kind == TN_PEER_OWNER)
         return;
     tn_acl_limit(acl, conn->user, limit, &op->owner_max);
     if (conn->owner == 0)

@@ -17,7 +17,7 @@ static void read_key(const struct tn_conn *conn, uint8_t key[17])
     int len = sizeof address;
 
     memset(key, 0, 17);
-    if (conn->local) {
+    if (conn->peer_kind != TN_PEER_UNKNOWN) {
         /* In another pid namespace: all of them have the number 0 here. */
         uint64_t process = conn->pid == 0 ? tn_link_process(conn) : 0;
         key[0] = 'u';

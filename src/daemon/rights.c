@@ -38,7 +38,7 @@ static void check_conn(struct tn_conn *conn, const struct tn_acl *before, struct
 {
     const struct tn_wait *wait = conn->wait;
 
-    if (conn->trusted || conn->closing)
+    if (conn->peer_kind == TN_PEER_OWNER || conn->state == TN_CONN_CLOSED)
         return;
     bool known = !conn->by_secret || tn_acl_keeps(before, conn->server->acl, conn->user);
     if (!known || !may_watch(conn)) {

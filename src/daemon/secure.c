@@ -68,7 +68,7 @@ static void send_own(struct tn_conn *conn)
     uint8_t bytes[4096];
     size_t len;
 
-    while (!conn->closing && (len = tn_tls_pull(conn->tls, bytes, sizeof bytes)) > 0)
+    while (conn->state != TN_CONN_CLOSED && (len = tn_tls_pull(conn->tls, bytes, sizeof bytes)) > 0)
         tn_conn_write(conn, (const char *)bytes, len);
 }
 
@@ -104,7 +104,7 @@ void tn_secure_received(struct tn_conn *conn, const char *bytes, size_t len)
     ssize_t n = 0;
 
     send_own(conn);
-    if (conn->closing)
+    if (conn->state == TN_CONN_CLOSED)
         return;
     if (state == TN_TLS_FAILED) {
         say_failed(conn);
@@ -113,14 +113,14 @@ void tn_secure_received(struct tn_conn *conn, const char *bytes, size_t len)
     }
     if (state == TN_TLS_UP && !conn->secured)
         greet(conn);
-    while (state == TN_TLS_UP && !conn->closing) {
+    while (state == TN_TLS_UP && conn->state != TN_CONN_CLOSED) {
         tn_conn_room_in(conn, conn->server->clear_buf, &room);
         n = room.len > 0 ? tn_tls_read(conn->tls, (uint8_t *)room.base, room.len) : -1;
         if (n <= 0)
             break;
         tn_conn_take(conn, room.base, (size_t)n);
     }
-    if (n < 0 && !conn->closing)
+    if (n < 0 && conn->state != TN_CONN_CLOSED)
         tn_conn_close(conn);
 }
 

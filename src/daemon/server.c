@@ -294,7 +294,7 @@ static void drain(struct tn_server *server)
             if (tn_conn_room(conn, 128))
                 tn_resp_put_error(&conn->out, "UNAVAILABLE the daemon is ending; ask again");
         }
-        conn->quitting = true;
+        tn_conn_leave(conn);
         tn_conn_touch(conn);
     }
 }

@@ -79,7 +79,7 @@ static void tell_watcher(struct tn_watch *watch, const struct tn_lease_view *vie
     struct tn_conn *conn = watch->conn;
     bool pattern = is_pattern(watch->pattern, watch->len);
 
-    if (conn->closing || (text_len == 0 && conn->http == NULL))
+    if (conn->state == TN_CONN_CLOSED || (text_len == 0 && conn->http == NULL))
         return;
     struct tn_resp_out *out = tn_conn_room_for_push(conn, TN_LEASE_BYTES);
     if (out == NULL)
