@@ -183,23 +183,23 @@ void sim_fleet_send(struct fleet *fleet, const struct fleet_message *message)
     sim_fleet_at(fleet, *last, FLEET_MESSAGE, index, 0);
 }
 
-struct secret_fields {
+struct fleet_secret {
     uint32_t party, incarnation;
     uint64_t number;
 };
 
 struct tn_secret sim_fleet_secret(uint32_t party, uint32_t incarnation, uint64_t number)
 {
-    struct secret_fields fields = { party + 1, incarnation, number };
+    struct fleet_secret fields = { party + 1, incarnation, number };
     struct tn_secret secret;
 
     memcpy(&secret, &fields, sizeof secret);
     return secret;
 }
 
-static struct secret_fields read_secret(const struct tn_secret *secret)
+static struct fleet_secret read_secret(const struct tn_secret *secret)
 {
-    struct secret_fields fields;
+    struct fleet_secret fields;
 
     memcpy(&fields, secret, sizeof fields);
     fields.party--;
@@ -243,7 +243,7 @@ static struct tn_record read_record(const struct tn_table *table,
     record.held = view.session != NULL;
     if (!record.held)
         return record;
-    struct secret_fields who = read_secret(view.session);
+    struct fleet_secret who = read_secret(view.session);
     record.beat = view.beat;
     record.ttl = view.ttl;
     record.mine = who.party == message->party && who.incarnation == message->incarnation &&
@@ -288,7 +288,7 @@ void sim_fleet_pass_on(struct fleet *fleet, const struct tn_table *table,
             continue;
         uint32_t name = name_of_lease(table, notice->lease);
         if (notice->kind == TN_NOTICE_GRANTED || (notice->kind == TN_NOTICE_REVOKED && !asked)) {
-            struct secret_fields who = read_secret(&notice->session);
+            struct fleet_secret who = read_secret(&notice->session);
             struct fleet_message push = {
                 .kind = notice->kind == TN_NOTICE_GRANTED ? FLEET_GRANTED : FLEET_REVOKED,
                 .party = who.party,
