@@ -66,6 +66,12 @@ uint32_t tn_line_held(const struct tn_line *line)
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
+static void note_past(struct tn_line_claim *claim)
+{
+    if (claim->key.order > claim->past)
+        claim->past = claim->key.order;
+}
+
 static void ask(struct tn_line_claim *claim, enum tn_line_step step)
 {
     struct tn_line *line = claim->line;
@@ -73,6 +79,8 @@ static void ask(struct tn_line_claim *claim, enum tn_line_step step)
     TN_ASSERT(claim->step == TN_LINE_NOTHING);
     claim->step = step;
     claim->request = ++line->requests;
+    if (step == TN_LINE_REMOVE)
+        note_past(claim);
     claim->fresh = (claim->proof == TN_LINE_UNSURE && !TN_PLANT(UNSURE_LAGS)) ||
                    claim->goal != TN_LINE_ACQUIRE;
     line->host->step(line->arg, claim, step, claim->request);
@@ -110,6 +118,7 @@ static void lose_key(struct tn_line_claim *claim)
 {
     bool led = tn_line_is_granted(claim);
 
+    note_past(claim);
     claim->proof = TN_LINE_NO_KEY;
     claim->behind = false;
     set_free_at(claim, TN_NEVER);
@@ -625,6 +634,8 @@ bool tn_line_adopt(struct tn_line_claim *claim, tenure_ns now, const struct tn_l
 {
     if (claim->place != TN_LINE_OUT || claim->goal != TN_LINE_REST ||
         claim->step != TN_LINE_NOTHING)
+        return false;
+    if (key->order <= claim->past || key->order < claim->key.order)
         return false;
     claim->proof = TN_LINE_OURS;
     claim->key = *key;

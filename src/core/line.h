@@ -144,6 +144,7 @@ struct tn_line_claim {
     bool waits;             /* An acquire asked to stay in line. */
     bool behind, fresh;     /* How to CREATE, and how to LOOK. */
     struct tn_line_key key;
+    uint64_t past;   /* The newest of our keys that was lost, or that we have asked to delete. */
     uint64_t before; /* The key that is watched. */
     uint64_t asked;  /* RELEASE: the token that was named; 0: any. */
     uint32_t tries;
@@ -227,7 +228,8 @@ void tn_line_unwatched(struct tn_line_claim *claim, tenure_ns now);
 /* Somebody has written to the key: an operator revokes it. */
 void tn_line_changed(struct tn_line_claim *claim, tenure_ns now, uint64_t order);
 /* A read, from no server that lags, shows this claim's key as the first. A claim that waits for
- * nothing takes it as granted: the reply to its acquire was lost. */
+ * nothing takes it as granted: the reply to its acquire was lost. Not a key that it has given up
+ * since, or one older than the key it knows: then the reply to the read was late. */
 bool tn_line_adopt(struct tn_line_claim *claim, tenure_ns now, const struct tn_line_key *key,
                    bool changed);
 

@@ -629,6 +629,25 @@ TEST(only_a_create_leaves_an_unknown_key_behind)
     CHECK_EQ_I64(claim.proof, TN_LINE_NO_KEY);
 }
 
+TEST(a_key_that_was_given_up_is_not_adopted_by_a_late_read)
+{
+    struct tn_line_key old = { 4, 4 }, next = { 9, 9 };
+    struct tn_line_view view = {
+        .whose = TN_LINE_MINE, .own = old, .first = 4, .changed = true, .revision = 5
+    };
+
+    begin(true);
+    tn_line_acquire(&claim, 0, true);
+    tn_line_saw(&claim, 0, engine.request, &view); /* Revoked before it led. */
+    check_asked(TN_LINE_REMOVE);
+    tn_line_removed(&claim, 0, engine.request);
+    check_asked(TN_LINE_CREATE);
+    CHECK(tn_line_failed(&claim, engine.request, true));
+    tn_line_give_up(&claim);
+    CHECK(!tn_line_adopt(&claim, 0, &old, false));
+    CHECK(tn_line_adopt(&claim, 0, &next, false));
+}
+
 TEST(who_is_busy_or_in_line_adopts_nothing)
 {
     struct tn_line_key key = { 4, 4 };
