@@ -298,6 +298,19 @@ void sim_fault_event(struct sim_world *world, const struct sim_event *event)
     sim_at(world, world->now + sim_between(world, 0, 2 * world->config.fault_every), &next);
 }
 
+/* What breaks above agents, which break by themselves (hosts_faults.c). */
+void sim_fault_upstream(struct sim_world *world)
+{
+    static void (*const kinds[])(struct sim_world *) = {
+        cut_link, cut_link, change_rate, crash_store, pause_store, revoke, forget, cut_ttl,
+    };
+
+    if (world->config.style == SIM_VOTES && sim_chance(world, TN_PPM / 2))
+        sim_voters_fault(world);
+    else
+        kinds[tn_prng_below(&world->prng, sizeof kinds / sizeof kinds[0])](world);
+}
+
 void sim_faults_start(struct sim_world *world)
 {
     struct sim_event next = { .kind = SIM_EV_FAULT };
@@ -338,13 +351,14 @@ void sim_heal(struct sim_world *world)
         node->cut_to_until = 0;
         node->cut_from_until = 0;
         if (!node->up) {
-            sim_node_boot(world, i);
+            if (world->below == NULL) /* Agents are started from there. */
+                sim_node_boot(world, i);
             continue;
         }
         node->paused_until = 0;
         node->timer_at = TN_NEVER;
         sim_ranks_tell(world, i); /* Who watches looks again by itself, too. */
-        for (uint32_t j = 0; j < world->config.names; j++) {
+        for (uint32_t j = 0; j < world->config.names && world->below == NULL; j++) {
             node->seats[j].app.stalled = false;
             (void)sim_node_tell(world, i, j, TN_CLAIM_EV_READY);
             (void)sim_node_tell(world, i, j, TN_CLAIM_EV_CAMPAIGN);

@@ -15,39 +15,34 @@
 
 #include "base/assert.h"
 
-/* --- The queue -------------------------------------------------------------------------------- */
-
-void sim_host_at(struct host_world *hosts, tenure_ns at, const struct host_event *event)
-{
-    TN_ASSERT(hosts->event_count < HOST_EVENTS);
-    struct host_event *slot = &hosts->events[hosts->event_count++];
-    *slot = *event;
-    slot->at = at;
-    slot->order = ++hosts->order;
-}
-
-bool sim_host_first(struct host_world *hosts, struct host_event *ret_event)
-{
-    uint32_t first = 0;
-
-    if (hosts->event_count == 0)
-        return false;
-    for (uint32_t i = 1; i < hosts->event_count; i++) {
-        const struct host_event *event = &hosts->events[i];
-        if (event->at < hosts->events[first].at ||
-            (event->at == hosts->events[first].at && event->order < hosts->events[first].order))
-            first = i;
-    }
-    *ret_event = hosts->events[first];
-    hosts->events[first] = hosts->events[--hosts->event_count];
-    return true;
-}
-
 /* --- Who is who ------------------------------------------------------------------------------- */
 
 tenure_ns sim_host_now(const struct host_world *hosts, const struct host_party *party)
 {
-    return sim_clock_local(&hosts->agents[party->host].clock, hosts->world->now);
+    return sim_clock_local(sim_host_clock(hosts, party->host), hosts->world->now);
+}
+
+const struct sim_clock *sim_host_clock(const struct host_world *hosts, uint32_t host)
+{
+    return hosts->upstream != NULL ? &hosts->upstream->nodes[host].clock
+                                   : &hosts->agents[host].clock;
+}
+
+const struct tn_candidate *sim_host_candidate(const struct host_world *hosts,
+                                              const struct host_party *party)
+{
+    bool is_node = party->is_agent && hosts->upstream != NULL;
+
+    return is_node ? &hosts->upstream->nodes[party->host].candidate : &party->candidate;
+}
+
+uint64_t sim_host_won(const struct host_world *hosts, const struct host_party *party, uint32_t name)
+{
+    bool is_node = party->is_agent && hosts->upstream != NULL;
+    const struct tn_seat *seat =
+        is_node ? &hosts->upstream->nodes[party->host].seats[name].seat : &party->seats[name];
+
+    return tn_candidate_token(sim_host_candidate(hosts, party), seat, sim_host_now(hosts, party));
 }
 
 void sim_host_tell(struct host_world *hosts, uint32_t party, const char *what)
@@ -106,7 +101,7 @@ uint64_t sim_host_token(const struct host_world *hosts, uint32_t party, uint32_t
 
     if (!one->up || !one->told_won[name])
         return 0;
-    return tn_candidate_token(&one->candidate, &one->seats[name], sim_host_now(hosts, one));
+    return sim_host_won(hosts, one, name);
 }
 
 /* --- Messages --------------------------------------------------------------------------------- */
@@ -188,11 +183,14 @@ static void process_won(struct host_world *hosts, struct host_party *party, uint
     sim_host_tell(hosts, party->index, text);
     hosts->world->stats.terms++;
     party->told_won[name] = true;
-    if (token <= hosts->won[name])
+    if (hosts->upstream != NULL)
+        party->epoch[name] = hosts->upstream->nodes[party->host].seats[name].app.epoch;
+    if (token <= hosts->won[name] && party->epoch[name] == hosts->won_in[name])
         sim_violate(hosts->world, "P2", "process %u leads %s with token %llu behind %llu",
                     party->index, sim_name(name), (unsigned long long)token,
                     (unsigned long long)hosts->won[name]);
     hosts->won[name] = token;
+    hosts->won_in[name] = party->epoch[name];
 }
 
 static void tell(void *arg, struct tn_seat *seat, const struct tn_claim_action *action)
@@ -395,6 +393,13 @@ static void store_serve(struct host_world *hosts, const struct host_event *event
 void sim_host_wish(struct host_world *hosts, struct host_party *party, uint32_t name,
                    enum tn_claim_event_kind what)
 {
+    if (party->is_agent && hosts->upstream != NULL) {
+        if (what == TN_CLAIM_EV_DRAINED)
+            sim_node_drained(hosts->upstream, party->host, name);
+        else
+            (void)sim_node_tell(hosts->upstream, party->host, name, what);
+        return;
+    }
     tn_candidate_wish(&party->candidate, sim_host_now(hosts, party), &party->seats[name], what);
 }
 
@@ -406,13 +411,14 @@ static void schedule(struct host_world *hosts, struct host_party *party)
                                 .party = party->index,
                                 .incarnation = party->incarnation };
     const struct host_agent *agent = &hosts->agents[party->host];
-    tenure_ns at = tn_candidate_wake_at(&party->candidate);
+    bool is_node = party->is_agent && hosts->upstream != NULL;
+    tenure_ns at = is_node ? TN_NEVER : tn_candidate_wake_at(&party->candidate);
 
     if (party->is_agent && tn_table_wake_at(agent->table) < at)
         at = tn_table_wake_at(agent->table);
     if (at == TN_NEVER)
         return;
-    at = sim_clock_real(&agent->clock, at);
+    at = sim_clock_real(sim_host_clock(hosts, party->host), at);
     at = at > hosts->world->now ? at : hosts->world->now;
     if (at == party->timer_at)
         return;
@@ -430,6 +436,10 @@ static void start(struct host_world *hosts, struct host_party *party)
     memset(party->draining, 0, sizeof party->draining);
     if (party->store == 0)
         sim_host_tell(hosts, party->index, "starts");
+    if (party->is_agent && hosts->upstream != NULL) {
+        sim_node_boot(hosts->upstream, party->host);
+        return;
+    }
     tn_candidate_init(&party->candidate, party->is_agent ? &hosts->up : &hosts->local,
                       party->is_agent ? &hosts->up_claim : &hosts->local_claim, true, &party_host,
                       party, tn_prng_next(&hosts->world->prng));
@@ -453,7 +463,8 @@ void sim_host_boot(struct host_world *hosts, uint32_t index)
         sim_host_agent_boot(hosts, party);
     for (uint32_t i = 0; i < stores; i++) {
         struct host_party *one = party->is_agent ? sim_host_arm(hosts, party->host, i) : party;
-        tn_candidate_open(&one->candidate, sim_host_now(hosts, one));
+        if (!party->is_agent || hosts->upstream == NULL)
+            tn_candidate_open(&one->candidate, sim_host_now(hosts, one));
         schedule(hosts, one);
     }
     for (uint32_t i = 0; i < HOST_NAMES && !party->is_agent; i++)
@@ -475,11 +486,21 @@ void sim_host_crash(struct host_world *hosts, uint32_t index)
     party->up = false;
     for (uint32_t i = 0; i < hosts->store_count && party->is_agent; i++)
         sim_host_arm(hosts, party->host, i)->up = false;
+    if (party->is_agent && hosts->upstream != NULL)
+        sim_node_crash(hosts->upstream, party->host);
     if (!party->is_agent)
         send_event(hosts, &death);
 }
 
 /* --- Checks ----------------------------------------------------------------------------------- */
+
+/* Of different epochs, or of votes that were lost: somebody changed the store's memory (A2). */
+static bool is_excused(const struct host_world *hosts, const struct host_party *a,
+                       const struct host_party *b, uint32_t name)
+{
+    return hosts->upstream != NULL && (a->epoch[name] != b->epoch[name] ||
+                                       hosts->world->now < hosts->upstream->store.doubt_until);
+}
 
 static void check_process(struct host_world *hosts, const struct host_party *party)
 {
@@ -495,7 +516,8 @@ static void check_process(struct host_world *hosts, const struct host_party *par
                         party->index, sim_name(name), (long long)((deadline - proven) / TN_MS(1)));
         for (uint32_t i = 0; i < hosts->party_count; i++)
             if (i != party->index && !hosts->parties[i].is_agent &&
-                sim_host_token(hosts, i, name) != 0)
+                sim_host_token(hosts, i, name) != 0 &&
+                !is_excused(hosts, party, &hosts->parties[i], name))
                 sim_violate(hosts->world, "P1", "processes %u and %u both lead %s", party->index, i,
                             sim_name(name));
     }
@@ -515,7 +537,7 @@ void sim_host_resign(struct host_world *hosts, uint32_t index, uint32_t name)
 static void drained(struct host_world *hosts, struct host_party *party, uint32_t name)
 {
     party->draining[name] = false;
-    if (tn_candidate_token(&party->candidate, &party->seats[name], sim_host_now(hosts, party)) == 0)
+    if (sim_host_won(hosts, party, name) == 0)
         party->told_won[name] = false;
     sim_host_wish(hosts, party, name, TN_CLAIM_EV_DRAINED);
     sim_host_wish(hosts, party, name, TN_CLAIM_EV_CAMPAIGN);
@@ -546,7 +568,8 @@ static void hear(struct host_world *hosts, struct host_party *party, const struc
         tn_candidate_revoked(&party->candidate, now, seat, event->life, event->token);
         break;
     case HOST_TIMER:
-        tn_candidate_tick(&party->candidate, now);
+        if (!party->is_agent || hosts->upstream == NULL)
+            tn_candidate_tick(&party->candidate, now);
         if (party->is_agent)
             sim_host_agent_step(hosts, party, &(struct tn_op) { .kind = TN_OP_TICK }, &result);
         break;
@@ -633,4 +656,15 @@ void sim_host_handle(struct host_world *hosts, const struct host_event *event)
         schedule(hosts, sim_host_arm(hosts, party->host, i));
     if (party != NULL && party->up && !party->is_agent)
         schedule(hosts, party);
+}
+
+void sim_host_heard(struct host_world *hosts)
+{
+    for (uint32_t i = 0; i < hosts->host_count; i++) {
+        struct host_party *agent = sim_host_arm(hosts, i, 0);
+        if (!agent->up || agent->stopped_until > hosts->world->now)
+            continue;
+        sim_host_agent_settle(hosts, agent);
+        schedule(hosts, agent);
+    }
 }

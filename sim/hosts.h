@@ -1,6 +1,10 @@
 /* hosts.h - the two-level world: processes on hosts, an agent on each host, one store above them or
  * two, each with names of its own.
  *
+ * Half of these worlds have lease tables as stores, which agents can be resumed at. In the others
+ * the store is a one-level world (world.h) of any style, whose nodes are the agents: with its
+ * network, its faults and its checks, and below each node a table and processes.
+ *
  * Private to hosts*.c. */
 #ifndef TN_SIM_HOSTS_H
 #define TN_SIM_HOSTS_H
@@ -51,7 +55,8 @@ struct host_event {
 struct host_world;
 
 /* A candidate: a process, at its agent; or an agent, at a store. An agent is one for each store;
- * they are up, stopped and killed together, and the first stands for the agent. */
+ * they are up, stopped and killed together, and the first stands for the agent. Above a one-level
+ * world the candidate is its node's: sim_host_candidate. */
 struct host_party {
     struct host_world *hosts;
     struct tn_candidate candidate;
@@ -64,7 +69,8 @@ struct host_party {
     uint64_t timer_id;
     tenure_ns timer_at; /* Real; 0: none is set. */
     bool told_won[HOST_NAMES];
-    bool draining[HOST_NAMES]; /* The work of its last term is stopping. */
+    uint64_t epoch[HOST_NAMES]; /* As the agent's term that it won. */
+    bool draining[HOST_NAMES];  /* The work of its last term is stopping. */
 };
 
 struct host_news {
@@ -97,6 +103,9 @@ struct host_world {
     struct tn_claim_config up_claim, local_claim;
     uint32_t host_count, process_count; /* Per host. */
     uint32_t party_count;
+    struct sim_world *upstream; /* NULL: lease tables. */
+    struct sim_world *kept;     /* The same, or its memory. */
+    struct sim_below below;
     tenure_ns delay, fault_every;
     uint32_t drop_ppm;
     uint32_t unread_ppm; /* How often an agent cannot look upstream. */
@@ -118,7 +127,8 @@ struct host_world {
         uint32_t party;
         uint64_t token;
     } led[HOST_NAMES];
-    uint64_t won[HOST_NAMES]; /* P2: the highest token that a process has led with. */
+    uint64_t won[HOST_NAMES];    /* P2: the highest token that a process has led with, */
+    uint64_t won_in[HOST_NAMES]; /* and its epoch. */
     uint64_t order;
     struct host_event events[HOST_EVENTS];
     uint32_t event_count;
@@ -137,12 +147,22 @@ struct host_party *sim_host_arm(struct host_world *hosts, uint32_t host, uint32_
 /* The token with which this process may act now, or 0. */
 uint64_t sim_host_token(const struct host_world *hosts, uint32_t party, uint32_t name);
 tenure_ns sim_host_now(const struct host_world *hosts, const struct host_party *party);
+const struct sim_clock *sim_host_clock(const struct host_world *hosts, uint32_t host);
+const struct tn_candidate *sim_host_candidate(const struct host_world *hosts,
+                                              const struct host_party *party);
+/* The token of @party's own term, or 0. */
+uint64_t sim_host_won(const struct host_world *hosts, const struct host_party *party,
+                      uint32_t name);
+/* The one-level world has gone on: its agents deal with what they have heard. */
+void sim_host_heard(struct host_world *hosts);
 void sim_host_tell(struct host_world *hosts, uint32_t party, const char *what);
 /* A process steps down from @name, and campaigns again when its work has stopped. */
 void sim_host_resign(struct host_world *hosts, uint32_t party, uint32_t name);
 
 void sim_host_handle(struct host_world *hosts, const struct host_event *event);
-bool sim_host_first(struct host_world *hosts, struct host_event *ret_event);
+/* When the first event is due; and taking it. There is one. */
+tenure_ns sim_host_first_at(const struct host_world *hosts);
+void sim_host_first(struct host_world *hosts, struct host_event *ret_event);
 void sim_host_wish(struct host_world *hosts, struct host_party *party, uint32_t name,
                    enum tn_claim_event_kind what);
 struct tn_secret sim_host_secret(uint32_t party, uint32_t incarnation, uint64_t number);

@@ -16,7 +16,7 @@ void sim_host_news(struct host_world *hosts, const struct host_party *party, uin
 /* What the agent may count on upstream, this instant. */
 static tenure_ns proven_until(const struct host_world *hosts, const struct host_party *party)
 {
-    const struct tn_session *session = &party->candidate.session;
+    const struct tn_session *session = &sim_host_candidate(hosts, party)->session;
 
     return tn_session_valid(session, sim_host_now(hosts, party)) ? tn_session_deadline(session) : 0;
 }
@@ -69,8 +69,7 @@ static void agent_hear(struct host_world *hosts, struct host_party *agents_first
         op.kind = TN_OP_GRANT;
         op.token = token;
         /* Over by now: there is no telling when it was won. */
-        if (tn_candidate_token(&party->candidate, &party->seats[name],
-                               sim_host_now(hosts, party)) == token)
+        if (sim_host_won(hosts, party, name) == token)
             sim_host_agent_step(hosts, party, &op, &result);
         sim_host_news(hosts, party, name,
                       result.answer == TN_ANSWER_GRANTED ? TN_AGENT_EV_GRANTED : TN_AGENT_EV_LOOK,
@@ -127,7 +126,7 @@ static void reach(struct host_world *hosts, const struct host_party *party,
 
     for (uint32_t i = 0; i < hosts->store_count; i++) {
         const struct host_party *arm = sim_host_arm(hosts, party->host, i);
-        ret_list[i].span = arm->candidate.session.timing.valid_for;
+        ret_list[i].span = sim_host_candidate(hosts, arm)->session.timing.valid_for;
         ret_list[i].awaited = agent->awaited[i] ? now - agent->started + 1 : 0;
     }
     for (uint32_t name = 0; session != 0 && name < HOST_NAMES; name++) {
@@ -173,18 +172,27 @@ static tenure_ns ttl_of(const struct host_agent *agent, const struct tn_op *op)
     return view.ttl;
 }
 
+static bool is_out_of_reach(const struct host_world *hosts, uint32_t host, uint32_t store)
+{
+    tenure_ns now = hosts->world->now;
+    const struct sim_world *upstream = hosts->upstream;
+
+    if (upstream != NULL)
+        return !upstream->store.up || now < upstream->store.paused_until ||
+               now < upstream->nodes[host].cut_to_until ||
+               now < upstream->nodes[host].cut_from_until;
+    return now < hosts->agents[host].cut_until[store] || now < hosts->stores[store].stopped_until;
+}
+
 /* Of a name that no local session has, upstream is asked: without a way there, no answer. */
 static bool has_no_answer(struct host_world *hosts, const struct host_party *party,
                           const struct host_event *event)
 {
-    tenure_ns now = hosts->world->now;
-
     if (hosts->healed || event->request.kind != TN_OP_READ ||
         held_token(&hosts->agents[party->host], event->name) != 0)
         return false;
-    uint32_t store = sim_host_store_of(hosts, event->name);
-    return now < hosts->agents[party->host].cut_until[store] ||
-           now < hosts->stores[store].stopped_until || sim_chance(hosts->world, hosts->unread_ppm);
+    return is_out_of_reach(hosts, party->host, sim_host_store_of(hosts, event->name)) ||
+           sim_chance(hosts->world, hosts->unread_ppm);
 }
 
 /* A process asks its agent. */
@@ -299,7 +307,9 @@ void sim_host_agent_boot(struct host_world *hosts, struct host_party *party)
         resume(hosts, party);
         return;
     }
-    bool kept = agent->ledger.life[0] > 0 && sim_chance(hosts->world, TN_PPM / 2);
+    bool kept =
+        (agent->ledger.life[0] > 0 || (hosts->upstream != NULL && party->incarnation > 1)) &&
+        sim_chance(hosts->world, TN_PPM / 2);
     for (uint32_t i = 0; i < hosts->store_count; i++)
         agent->identity[i] = sim_host_arm(hosts, party->host, i)->identity;
     memset(&agent->ledger, 0, sizeof agent->ledger);

@@ -39,12 +39,22 @@ static tenure_ns pick_span(struct host_world *hosts)
     return hosts->world->now + sim_between(hosts->world, hosts->up.ttl / 50, 2 * hosts->up.ttl);
 }
 
+/* An agent's node stands still with it. */
+static void stop_party(struct host_world *hosts, uint32_t party, tenure_ns until, bool suspend)
+{
+    hosts->parties[party].stopped_until = until;
+    if (hosts->parties[party].is_agent && hosts->upstream != NULL) {
+        hosts->upstream->nodes[party].paused_until = 0; /* The newest counts, as here. */
+        sim_node_pause(hosts->upstream, party, until, suspend);
+    }
+}
+
 static void stop(struct host_world *hosts, uint32_t party)
 {
     tenure_ns until = pick_span(hosts);
 
     sim_host_tell(hosts, party, "is stopped");
-    hosts->parties[party].stopped_until = until;
+    stop_party(hosts, party, until, false);
     for (uint32_t i = 0; i < hosts->store_count && hosts->parties[party].is_agent; i++)
         sim_host_arm(hosts, party, i)->stopped_until = until;
     sim_fired(hosts->world, SIM_FAULT_PAUSE);
@@ -75,7 +85,7 @@ static void suspend_host(struct host_world *hosts, uint32_t host)
     sim_host_tell(hosts, host, "and all on its host are suspended");
     for (uint32_t i = 0; i < hosts->party_count; i++)
         if (hosts->parties[i].host == host)
-            hosts->parties[i].stopped_until = until;
+            stop_party(hosts, i, until, true);
     sim_fired(hosts->world, SIM_FAULT_SUSPEND);
 }
 
@@ -129,6 +139,28 @@ static void resign(struct host_world *hosts, uint32_t party)
     sim_fired(hosts->world, SIM_FAULT_RESIGN);
 }
 
+/* Of the store, or of the way there. */
+static void hurt_upstream(struct host_world *hosts, uint32_t host)
+{
+    if (hosts->upstream != NULL) {
+        sim_fault_upstream(hosts->upstream);
+        return;
+    }
+    switch (tn_prng_below(&hosts->world->prng, 4)) {
+    case 0:
+        restart_store(hosts, pick_store(hosts));
+        break;
+    case 1:
+        revoke(hosts);
+        break;
+    case 2:
+        cut(hosts, host, pick_store(hosts));
+        break;
+    default:
+        stop_store(hosts, pick_store(hosts));
+    }
+}
+
 void sim_host_fault(struct host_world *hosts)
 {
     struct host_event next = { .kind = HOST_FAULT };
@@ -157,19 +189,10 @@ void sim_host_fault(struct host_world *hosts)
         suspend_host(hosts, host);
         break;
     case 6:
-        restart_store(hosts, pick_store(hosts));
-        break;
-    case 7:
-        revoke(hosts);
-        break;
-    case 8:
-        cut(hosts, host, pick_store(hosts));
-        break;
-    case 9:
-        stop_store(hosts, pick_store(hosts));
+        resign(hosts, process);
         break;
     default:
-        resign(hosts, process);
+        hurt_upstream(hosts, host);
     }
     sim_host_at(hosts, hosts->world->now + sim_between(hosts->world, 1, 2 * hosts->fault_every),
                 &next);
@@ -185,10 +208,19 @@ static tenure_ns crash_bound(const struct tn_plan *plan)
     return answer.failover_crash_real;
 }
 
+/* Where servers vote, the votes may split, as phases.c has it. */
+static tenure_ns split_bound(const struct host_world *hosts)
+{
+    bool votes = hosts->upstream != NULL && hosts->upstream->config.style == SIM_VOTES;
+
+    return votes ? 6 * hosts->host_count * hosts->up.rtt : 0;
+}
+
 /* Messages that were late arrive, sessions of the dead run out at both levels. */
 static tenure_ns settle_bound(const struct host_world *hosts)
 {
-    return 3 * hosts->up.ttl + 2 * crash_bound(&hosts->up) + 2 * crash_bound(&hosts->local);
+    return 3 * hosts->up.ttl + 2 * crash_bound(&hosts->up) + 2 * crash_bound(&hosts->local) +
+           split_bound(hosts);
 }
 
 static void check_led(struct host_world *hosts, const char *when)
@@ -202,6 +234,8 @@ static void heal(struct host_world *hosts)
 {
     sim_trace_other(hosts->world, "world", "all is mended");
     hosts->healed = true;
+    if (hosts->upstream != NULL)
+        sim_heal(hosts->upstream);
     for (uint32_t i = 0; i < hosts->store_count; i++)
         hosts->stores[i].stopped_until = 0;
     for (uint32_t i = 0; i < hosts->party_count; i++)
@@ -265,7 +299,7 @@ static tenure_ns death_bound(const struct host_world *hosts)
     struct tn_plan_answer answer;
 
     (void)tn_plan_judge(&hosts->up, &answer);
-    return answer.failover_resign - hosts->up.grace + 10 * hosts->delay;
+    return answer.failover_resign - hosts->up.grace + 10 * hosts->delay + split_bound(hosts);
 }
 
 void sim_host_phase(struct host_world *hosts)
@@ -280,6 +314,8 @@ void sim_host_phase(struct host_world *hosts)
                         hosts->host_count, hosts->process_count,
                         (long long)(hosts->up.ttl / TN_MS(1)),
                         (long long)(hosts->local.ttl / TN_MS(1)));
+        if (hosts->upstream != NULL)
+            sim_tell_config(hosts->upstream);
         for (uint32_t i = 0; i < hosts->party_count; i++)
             sim_host_boot(hosts, i);
         sim_host_at(hosts, hosts->world->now + hosts->fault_every, &fault);

@@ -398,8 +398,10 @@ bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct 
     /* Its session has been ended since by an operator's hand: it was granted in another age. */
     slot->epoch = event->epoch - (world->store.cut_token[event->name] == event->token);
     if (slot->retry_at == TN_NEVER &&
-        tn_line_adopt(&slot->claim, node->clock.last, &key, event->stale))
+        tn_line_adopt(&slot->claim, node->clock.last, &key, event->stale)) {
+        sim_line_adopted(world, event->name, key.order);
         return true;
+    }
     tn_line_unwatched(&slot->claim, node->clock.last); /* Its own steps tell of a grant. */
     return false;
 }

@@ -46,5 +46,7 @@ void sim_line_let_go(struct sim_world *world);
 void sim_line_drop_moved(struct sim_world *world, uint32_t node, uint64_t life);
 /* Somebody ends a session that is in the line. */
 void sim_line_kill(struct sim_world *world, uint32_t name);
+/* Its candidate leads by what a read or a watch has shown. */
+void sim_line_adopted(struct sim_world *world, uint32_t name, uint64_t order);
 
 #endif

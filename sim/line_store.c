@@ -261,6 +261,14 @@ static void note_led(struct sim_world *world, uint32_t name, struct sim_key *key
     sim_check_grant(world, name, &who, token);
 }
 
+void sim_line_adopted(struct sim_world *world, uint32_t name, uint64_t order)
+{
+    struct sim_key *key = sim_line_find(sim_line_of(world, name), order);
+
+    if (key != NULL)
+        key->led = true;
+}
+
 /* Shown as the first, a candidate has still to prove that its key is there. Now its session ends,
  * and the one behind it leads before it hears of anything. */
 static void kill_behind(struct sim_world *world, const struct sim_event *event,

@@ -106,7 +106,10 @@ static void app_won(struct sim_world *world, struct sim_node *node, uint32_t nam
     world->stats.terms++;
     sim_trace_node(world, node, "leads %s with token %llu", sim_name(name),
                    (unsigned long long)token);
-    app_later(world, node, name, SIM_EV_APP, TN_MS(1));
+    if (world->below != NULL)
+        world->below->told(world->below->arg, node->index, name, token);
+    else
+        app_later(world, node, name, SIM_EV_APP, TN_MS(1));
 }
 
 /* How long the application takes to stop; now and then longer than it may. */
@@ -125,7 +128,9 @@ static tenure_ns drain_time(struct sim_world *world)
 static void app_stop(struct sim_world *world, struct sim_node *node, uint32_t name)
 {
     struct sim_app *app = &node->seats[name].app;
-    if (app->draining)
+    if (world->below != NULL)
+        world->below->told(world->below->arg, node->index, name, 0);
+    if (app->draining || world->below != NULL)
         return;
     app->draining = true;
     app_later(world, node, name, SIM_EV_DRAINED, drain_time(world));
@@ -548,6 +553,14 @@ bool sim_node_tell(struct sim_world *world, uint32_t index, uint32_t name,
     return true;
 }
 
+void sim_node_drained(struct sim_world *world, uint32_t index, uint32_t name)
+{
+    struct sim_node *node = &world->nodes[index];
+
+    node->seats[name].app.working = false;
+    (void)sim_node_tell(world, index, name, TN_CLAIM_EV_DRAINED);
+}
+
 /* --- Life and death --------------------------------------------------------------------------- */
 
 void sim_node_boot(struct sim_world *world, uint32_t index)
@@ -578,7 +591,7 @@ void sim_node_boot(struct sim_world *world, uint32_t index)
     }
     sim_ranks_boot(world, node);
     tn_candidate_open(&node->candidate, node->clock.last);
-    for (uint32_t i = 0; i < world->config.names; i++)
+    for (uint32_t i = 0; i < world->config.names && world->below == NULL; i++)
         tn_candidate_wish(&node->candidate, node->clock.last, &node->seats[i].seat,
                           TN_CLAIM_EV_CAMPAIGN);
     sim_notes_tell(world, index);

@@ -262,7 +262,7 @@ static void resign_leader(struct sim_world *world)
 }
 
 /* A history is told with the numbers it was drawn from. */
-static void tell_config(struct sim_world *world)
+void sim_tell_config(struct sim_world *world)
 {
     static const char *const styles[] = { "queue", "watch", "observed", "rows", "votes", "line" };
     const struct sim_config *config = &world->config;
@@ -284,7 +284,7 @@ static void tell_config(struct sim_world *world)
 
 static void begin(struct sim_world *world)
 {
-    tell_config(world);
+    sim_tell_config(world);
     if (world->config.alike > 0)
         sim_trace_other(world, "seed", "soft limit %lld ms, %u candidates have the same fences",
                         (long long)(world->config.claim.soft / TN_MS(1)), world->config.alike);

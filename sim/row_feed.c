@@ -209,11 +209,11 @@ bool sim_feed_hear(struct sim_world *world, struct sim_node *node, struct tn_row
                    const struct sim_event *event)
 {
     struct sim_feed *feed = &node->feed;
-    bool changed = feed->open && event->op == FEED_SHOWN;
+    bool changed = event->op == FEED_SHOWN;
 
-    if (event->id != feed->number)
-        return false; /* Of an earlier connection. */
-    if (event->op == FEED_CUT && feed->open) {
+    if (event->id != feed->number || (!feed->open && event->op != FEED_OPENED))
+        return false; /* Of an earlier connection, or one that was given up. */
+    if (event->op == FEED_CUT) {
         if (world->config.sessions)
             feed->position = 0;
         lose(world, node, names);

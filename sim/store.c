@@ -315,6 +315,8 @@ static void pass_on(struct sim_world *world, const struct tn_result *result,
         if (notice->kind == TN_NOTICE_GRANTED) {
             push_granted(world, notice, name);
         } else if (notice->kind == TN_NOTICE_CHANGED) {
+            if (!notice->held) /* Also of a turn that came, and was given back in the same step. */
+                world->store.holder[name].node = SIM_NOBODY;
             if (world->config.style != SIM_QUEUE)
                 push_changed(world, notice, name);
         } else if (reply != NULL) {

@@ -437,6 +437,13 @@ struct sim_stats {
 /* What came of a write. */
 enum sim_verdict { SIM_TAKEN, SIM_REFUSED, SIM_HARMFUL };
 
+/* The nodes are agents (hosts.h): what is an application's elsewhere is theirs. */
+struct sim_below {
+    /* @token: of a term that was won; 0: a term is over, or is to end. */
+    void (*told)(void *arg, uint32_t node, uint32_t name, uint64_t token);
+    void *arg;
+};
+
 /* An observer of a world; each function may be NULL. They must not change the world. */
 struct sim_listener {
     /* A line of the trace, with its newline. */
@@ -505,6 +512,7 @@ struct sim_world {
     uint64_t sent;                       /* Messages so far. */
     bool clock_out_of_bounds;            /* Some clock left the plan's bound: P1 rests on it. */
     const struct sim_listener *listener; /* May be NULL. */
+    const struct sim_below *below;       /* NULL: applications are. */
 };
 
 /* --- world.c --- */
@@ -541,6 +549,8 @@ void sim_node_event(struct sim_world *world, const struct sim_event *event);
 /* The application's wishes; false when it is down or stopped and has none. */
 bool sim_node_tell(struct sim_world *world, uint32_t node, uint32_t name,
                    enum tn_claim_event_kind wish);
+/* Of an agent: nobody below it is at work with @name any more. */
+void sim_node_drained(struct sim_world *world, uint32_t node, uint32_t name);
 tenure_ns sim_node_now(const struct sim_world *world, const struct sim_node *node);
 /* The token with which @node may act on @name this very instant, or 0. */
 uint64_t sim_node_token(const struct sim_world *world, const struct sim_node *node, uint32_t name);
@@ -603,6 +613,8 @@ void sim_receiver_event(struct sim_world *world, const struct sim_event *event);
 /* --- faults.c --- */
 void sim_faults_start(struct sim_world *world);
 void sim_fault_event(struct sim_world *world, const struct sim_event *event);
+/* A fault of the store or of a link to it. */
+void sim_fault_upstream(struct sim_world *world);
 void sim_heal(struct sim_world *world);
 /* A clock rate within the plan's bound, at its edge half of the time. */
 int64_t sim_pick_rate(struct sim_world *world);
@@ -613,6 +625,7 @@ const char *sim_fault_text(enum sim_fault fault);
 /* The world of a seed: all its numbers, drawn from the seed. */
 void sim_config_of_seed(uint64_t seed, struct sim_config *ret_config);
 void sim_phase_step(struct sim_world *world);
+void sim_tell_config(struct sim_world *world);
 
 /* --- trace.c --- */
 void sim_trace_node(struct sim_world *world, const struct sim_node *node, const char *format, ...)

@@ -116,6 +116,17 @@ t_check "at least 101" [ "$(grep -c '^caught' "$t_out")" -ge 101 ]
 t_refute "none is missed" grep -q '^MISSED' "$t_out"
 t_prints ' 0 missed'
 
+t_case "agents stand above lease tables, and above stores of every style"
+for seed in $(seq 4 4 160); do
+    "$tenure" sim --plant agent-grants --seed "$seed" --trace |
+        sed -n '/ hosts  /,$s/.*, store style \([a-z]*\).*/\1/p; $s/.*/world/p'
+done | sort | uniq -c >"$t_dir/styles"
+for style in queue watch observed rows votes line; do
+    t_check "$style: $(cat "$t_dir/styles")" grep -qw "$style" "$t_dir/styles"
+done
+t_check "half are lease tables" awk '/world/ { all = $1; next } { styled += $1 }
+    END { exit !(styled >= all / 4 && styled <= all * 3 / 4) }' "$t_dir/styles"
+
 t_case "a violation names promise and seed, and the command that shows it again"
 sim --plant no-margin --seeds 100
 t_ends 0
