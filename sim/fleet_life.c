@@ -1,8 +1,5 @@
 /* fleet_life.c - the processes and agents of a fleet: they start, hear, lead, are killed; and what
  * is checked meanwhile. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "sim/fleet_world.h"
 
