@@ -6,6 +6,8 @@
 . "$TENURE_ROOT/tests/engines/consul.lib"
 # shellcheck source=tests/engines/scripts.lib
 . "$TENURE_ROOT/tests/engines/scripts.lib"
+# shellcheck source=tests/live/hold_off.lib
+. "$TENURE_ROOT/tests/live/hold_off.lib"
 consul_need
 
 t_case "a server starts"
@@ -190,6 +192,8 @@ kill -TERM "$many"
 wait "$many"
 
 script_verbs "$store" 12s
+hold_off_on consul "$store" 10s 35
+hold_off_of_scripts consul "$store" 10s 35
 
 t_case "tenure doctor tells the version and the lock-delay"
 t_run "$tenure" doctor --store "$store"

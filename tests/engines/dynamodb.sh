@@ -8,6 +8,8 @@
 . "$TENURE_ROOT/tests/engines/dynamodb.lib"
 # shellcheck source=tests/engines/scripts.lib
 . "$TENURE_ROOT/tests/engines/scripts.lib"
+# shellcheck source=tests/live/hold_off.lib
+. "$TENURE_ROOT/tests/live/hold_off.lib"
 dynamodb_need
 
 t_case "dynoxide starts"
@@ -177,6 +179,8 @@ end_all
 t_promise "one after the other" apart asked
 
 script_verbs "$store" 12s
+hold_off_on dynamodb "$store" 3s 6
+hold_off_of_scripts dynamodb "$store" 3s 6
 
 t_case "doctor"
 t_run timeout 60 "$tenure" doctor --store "$store"

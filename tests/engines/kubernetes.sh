@@ -4,6 +4,8 @@
 . "$(dirname "$0")/../harness/lib.sh"
 . "$(dirname "$0")/kubernetes.lib"
 . "$(dirname "$0")/scripts.lib"
+# shellcheck source=tests/live/hold_off.lib
+. "$TENURE_ROOT/tests/live/hold_off.lib"
 kube_need
 kube_start || t_done
 
@@ -151,6 +153,8 @@ kill -KILL "$go"
 end "$hal"
 
 script_verbs "$url" 12s
+hold_off_on kubernetes "$url" 3s 6
+hold_off_of_scripts kubernetes "$url" 3s 6
 
 t_case "a leader costs one write an interval, an idle candidate nothing but the slow poll"
 elect "$t_dir/cost1" --store "$url" --id a --ttl 30s cost

@@ -7,6 +7,8 @@
 . "$TENURE_ROOT/tests/engines/s3.lib"
 # shellcheck source=tests/engines/scripts.lib
 . "$TENURE_ROOT/tests/engines/scripts.lib"
+# shellcheck source=tests/live/hold_off.lib
+. "$TENURE_ROOT/tests/live/hold_off.lib"
 s3_need
 
 t_case "a server starts"
@@ -204,4 +206,6 @@ refuses 64 "takes a TTL of 5s or more" "$here" 3s
 
 AWS_REGION=us-east-1
 script_verbs "$here" 12s
+hold_off_on s3 "$here" 3s 6
+hold_off_of_scripts s3 "$here" 3s 6
 t_done

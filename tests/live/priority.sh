@@ -1,7 +1,6 @@
 #!/bin/sh
 # priority.sh - of those who wait, the highest leads first, whatever the order in which they came; a
-# leader that yields hands over; an operator goes first. And the hold-off: nobody leads for so long
-# after a leader was killed, also where its store sees it die.
+# leader that yields hands over; an operator goes first.
 # shellcheck source=tests/harness/lib.sh
 . "${TENURE_ROOT:-$(dirname "$0")/../..}/tests/harness/lib.sh"
 # shellcheck source=tests/live/tenured.lib
@@ -128,62 +127,13 @@ until_line() { # Once more, for a file that `status` writes.
     done
 }
 
-# Hundredths of a second between the kill of @1 and the begin of @2.
-gap() {
-    awk -v killed="$killed" -v id="$1" \
-        '$1 == "begins" && $2 == id { print int(100 * ($3 - killed)) }' "$acts"
-}
-holds_off() { # ENGINE URL
-    TENURE_STORE=$2
-    export TENURE_STORE
-    t_case "$1: a hold-off of 4 s: nobody leads for so long after a kill"
-    : >"$acts"
-    ttl=2s
-    lead one --hold-off 4s
-    t_check "one leads" until_line "$acts" '^begins one'
-    lead two --hold-off 4s
-    sleep 1
-    killed=$(cut -d' ' -f1 /proc/uptime)
-    kill -KILL "$pid_one"
-    t_check "two leads" until_line "$acts" '^begins two'
-    t_promise "after more than 4 s: $(gap two)" [ "$(gap two)" -ge 400 ]
-    lead three --hold-off 4s
-    sleep 1
-    killed=$(cut -d' ' -f1 /proc/uptime)
-    end two
-    t_check "three leads" until_line "$acts" '^begins three'
-    t_check "at once, as two gave it back: $(gap three)" [ "$(gap three)" -lt 400 ]
-    stop_candidates
-    ttl=6s
-
-    t_case "$1: acquire --hold-off 4s keeps it for so long behind the TTL, unless it is released"
-    t_run "$tenure" acquire --json --ttl 2s --hold-off 4s held
-    t_check "it has the TTL that was asked for: $(cat "$t_out")" has "$t_out" '"ttl_ms":2000}$'
-    killed=$(cut -d' ' -f1 /proc/uptime)
-    t_run "$tenure" acquire --ttl 2s --wait 60s held
-    t_ends 0
-    waited=$(awk -v from="$killed" '{ print int(100 * ($1 - from)) }' /proc/uptime)
-    t_promise "the next one waits for both: $waited" [ "$waited" -ge 600 ]
-    lease=$("$tenure" acquire --ttl 30s --hold-off 30s given)
-    eval "$lease"
-    export TENURE_SECRET
-    t_run "$tenure" release given --token "$TENURE_TOKEN"
-    t_ends 0
-    unset TENURE_SECRET
-    t_run "$tenure" acquire --ttl 2s given
-    t_ends 0
-}
-
 story sqlite "sqlite:$t_dir/store.db"
-holds_off sqlite "sqlite:$t_dir/store.db"
 tenured_start
 # shellcheck disable=SC2154 # tenured.lib sets it.
 story tenured "unix:$socket"
-holds_off tenured "unix:$socket"
 
 if command -v redis-server >/dev/null && command -v redis-cli >/dev/null && rd_start 1; then
     story redis "$(rd_url 1)"
-    holds_off redis "$(rd_url 1)"
     rd_clean
 else
     t_case "redis"
@@ -192,7 +142,6 @@ fi
 
 if pg_find && pg_init && pg_start; then
     story postgres "$(at postgres)"
-    holds_off postgres "$(at postgres)"
 else
     t_case "postgres"
     t_skip "PostgreSQL is not installed"
