@@ -784,6 +784,30 @@ def metrics_tell_gaps_terms_renewals_validity_commits_queue_and_refusals():
 
 
 @case
+def series_by_name_are_those_of_the_pattern_and_at_most_500():
+    with Daemon(*HTTP, "--metrics-names", "jobs/*") as daemon:
+        def series(kind):
+            return dict(re.findall(r'^tenured_lease_%s\{name="(.*)"\} (\d+)$' % kind,
+                                   daemon.ask("GET", "/metrics")[1], re.MULTILINE))
+
+        daemon.post("/v1/sessions", session=secret(1), ttl_ms=60000)
+        names = ["jobs/a", "jobs/b", "jobs", "other"]
+        _, many = daemon.post("/v1/leases/acquire", session=secret(1), term=secret(2), names=names)
+        tokens = {name: str(one["token"]) for name, one in zip(names, many["results"])}
+        daemon.post("/v1/leases/release", session=secret(1), term=secret(2), name="jobs/b",
+                    token=int(tokens["jobs/b"]))
+        same(series("held"), {"jobs/a": "1", "jobs/b": "0"})
+        same(series("token"), {name: tokens[name] for name in ("jobs/a", "jobs/b")})
+        same(daemon.metric("names_left_out"), 0)
+        for first in 0, 300:
+            daemon.post("/v1/leases/acquire", session=secret(1), term=secret(2),
+                        names=[f"jobs/n{first + number}" for number in range(300)])
+        for kind in "held", "token":
+            same(len(series(kind)), 500)
+        same(daemon.metric("names_left_out"), 102)
+
+
+@case
 def one_connection_carries_many_requests():
     with Daemon(*HTTP) as daemon:
         connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE)
