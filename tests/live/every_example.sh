@@ -47,17 +47,21 @@ joined() {
 }
 # Without what is said about it, behind a # or three spaces.
 bare() { sed 's/   *#.*//; s/\([^ ]\)   .*/\1/; s/[[:space:]]*$//'; }
-commands() { grep -E '^(lease=|\./.*tenure |tenured? )'; }
+# The first line that a daemon prints begins with its name, too.
+commands() {
+    grep -E '^(lease=|\./.*tenure |([A-Z_]+=[^ ]+ )*tenured? )' | grep -v '^tenured ready '
+}
 of_help() {
     for verb in $(verbs); do
         tenure "$verb" --help | sed -n '/^Examples\{0,1\}:/,/^$/s/^  //p' | bare | joined | commands
     done
 }
+# Fenced blocks, and blocks indented by four spaces; without their prompts.
 of_pages() {
     for page in "$TENURE_ROOT"/README.md "$TENURE_ROOT"/docs/*.md \
         "$TENURE_ROOT"/docs/stores/*.md; do
-        awk '/^ *```/ { on = !on; print ""; next } on' "$page" | sed 's/^ *//; s/^\$ //' | bare |
-            joined | commands
+        awk '/^ *```/ { on = !on; print ""; next } on || /^    |^$/' "$page" |
+            sed 's/^ *//; s/^[a-z0-9]*\$ //' | bare | joined | commands
     done
 }
 of_manual() {
@@ -82,7 +86,7 @@ sed -n '/^```$/,/^```$/{/^```$/d; p}' "$rows" >"$t_dir/rows"
 gate_port=$(t_ports 1)
 put() {
     sed "s/web1/$here/g; s/--wait \(30s\|10s\|1m\)/--wait 1s/; s|/var/lib/[a-z/]*|$t_dir/|
-        s/127\.0\.0\.1:\(7422\|7423\|7480\|808[01]\)/127.0.0.1:$gate_port/
+        s/127\.0\.0\.1:\(742[23]\|743[12]\|7480\|808[01]\)/127.0.0.1:$gate_port/
         s~etcd://\(10\.0\.0\.[0-9,:.]*\|127\.0\.0\.1:2379\)/~etcd://127.0.0.1:$port_one/~
         s/--seeds 10000/--seeds 20/; s/--time 500ms/--time 100ms/; s/ --for 1m/ --for 1s/" <<<"$1"
 }
@@ -112,7 +116,7 @@ hold() { # NAME
     esac
 }
 waits_in_line() { # NAME PID
-    tenure status --json "$1" "$1/*" | grep -q "\"id\":\"$here\(-$2\)\{0,1\}\""
+    tenure status --json "$1" "$1/*" | grep -q "\"id\":\"\($here\|web2\)\(-$2\)\{0,1\}\""
 }
 
 # try STATE NAME EXAMPLE EXPECTED. EXPECTED is "STATUS WORDS", "on WORDS" of a command that goes on
