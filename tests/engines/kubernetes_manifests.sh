@@ -52,7 +52,9 @@ sed -n '/^        args:/,/^        env:/s/^        - //p' \
     sed "1d; s,kubernetes://,kubernetes://jobs?kubeconfig=$t_dir/none.yaml,
         s/0.0.0.0:7430/127.0.0.1:$http/; s/\$(POD_NAME)/report-abc/" >"$t_dir/words"
 t_check "it is an election: $(head -n 1 "$t_dir/words")" grep -qx elect "$t_dir/words"
-xargs -d '\n' -a "$t_dir/words" "$tenure" >"$t_dir/lines" 2>"$t_dir/lines.err" &
+set --
+while read -r word; do set -- "$@" "$word"; done <"$t_dir/words"
+"$tenure" "$@" >"$t_dir/lines" 2>"$t_dir/lines.err" & # Not by xargs, which would leave it behind.
 candidates="$candidates $!"
 t_check "wins: $(cat "$t_dir/lines.err")" until_line "$t_dir/lines" '"event":"won"' 60
 t_run curl -sf "http://127.0.0.1:$http/token"
