@@ -2,14 +2,17 @@
 //
 // usage: node pictures.mjs BUILD MODULES FOLDER PORT PORT
 
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { elect, endAll, tenured } from "./actors.mjs";
+import { promisify } from "node:util";
+import { elect, endAll, tenured, until } from "./actors.mjs";
 import { launch, openPage, serve } from "./browser.mjs";
 
 const [build, modules, folder, ...ports] = process.argv.slice(2);
 const tenure = `${build}/tenure`;
+const run = promisify(execFile);
 const DESKTOP = { width: 1360, height: 1010 };
 const PHONE = { width: 390, height: 844 };
 const pictures = [
@@ -135,7 +138,15 @@ writeFileSync(`${data}/d/data/history`, yesterday(tokens), { mode: 0o600 });
 daemon = await tenured(build, `${data}/d`, ...ports);
 for (const id of ["web-1.fra", "web-2.ams"])
   await elect(build, daemon.store, "jobs/mailer", id, "15s").line(/"leader"/);
-candidates["jobs/sync/us"].child.kill("SIGSTOP"); // It is silent, and nobody follows it.
+// It renews, then it is silent, and nobody follows it: a crash. Silent since before the restart, it
+// would be the store that was gone.
+const back = Date.now();
+await until(async () => {
+  const words = ["status", "-s", daemon.store, "--json", "jobs/sync/us"];
+  const { renewed_ago_ms: ago } = JSON.parse((await run(tenure, words)).stdout);
+  return Date.now() - ago > back + 1000;
+}, "jobs/sync/us is not renewed");
+candidates["jobs/sync/us"].child.kill("SIGSTOP");
 const { page: url } = daemon;
 for (const { name, path, viewport, colorScheme, ready } of [
   { name: "console-light", path: "", viewport: { width: 1360, height: 620 }, colorScheme: "light" },
@@ -156,7 +167,8 @@ for (const { name, path, viewport, colorScheme, ready } of [
   },
 ]) {
   const page = await openPage(browser, `${url}${path}`, { viewport, colorScheme });
-  await page.waitForSelector(ready || 'tr:has-text("jobs/sync/us") .nobody', { timeout: 60000 });
+  const crashed = 'tr:has-text("jobs/sync/us"):has-text("crash") .nobody';
+  await page.waitForSelector(ready || crashed, { timeout: 60000 });
   await page.waitForSelector("svg rect.gap", { state: "attached" });
   await page.screenshot({ path: `${folder}/${name}.png` });
   await page.context().close();
