@@ -370,16 +370,17 @@ void sim_line_news(struct sim_world *world, struct sim_node *node, const struct 
 }
 
 /* A connection that was lost took watches with it; a client notices, and looks for itself. */
-void sim_line_renewed(struct sim_world *world, struct sim_node *node, const struct sim_event *event)
+bool sim_line_renewed(struct sim_world *world, struct sim_node *node, const struct sim_event *event)
 {
     struct sim_line_client *client = client_of(world, node);
 
-    if (event->life != client->life || event->beat == node->news_heard)
-        return;
-    node->news_heard = event->beat;
-    for (uint32_t i = 0; i < SLOTS; i++)
+    if (event->life != client->life)
+        return true;
+    for (uint32_t i = 0; i < SLOTS && event->beat != node->news_heard; i++)
         if (client->slots[i].used)
             tn_line_unwatched(&client->slots[i].claim, node->clock.last);
+    node->news_heard = event->beat;
+    return tn_line_is_sure(&client->line);
 }
 
 bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct sim_event *event)

@@ -12,7 +12,8 @@ bool sim_line_request(struct sim_world *world, struct sim_node *node,
                       const struct tn_request *request);
 void sim_line_answer(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
 void sim_line_news(struct sim_world *world, struct sim_node *node, const struct sim_event *event);
-void sim_line_renewed(struct sim_world *world, struct sim_node *node,
+/* False: the renewal does not count. */
+bool sim_line_renewed(struct sim_world *world, struct sim_node *node,
                       const struct sim_event *event);
 /* Whether the candidate may hear of the holder: a claim of its own tells of a grant by itself. */
 bool sim_line_take(struct sim_world *world, struct sim_node *node, const struct sim_event *event);

@@ -67,6 +67,8 @@ static bool carry_out(struct sim_world *world, struct sim_event *step)
             return false;
         sim_line_begin_change(world, step->name);
         key->changed = key->moved = true;
+        if (!world->healed && world->script == NULL && sim_chance(world, TN_PPM / 2))
+            world->nodes[step->node].deaf_until = world->now + 2 * life->held_off;
         sim_fired(world, SIM_FAULT_REVOKE);
         sim_line_push(world, step->name, SIM_LINE_CHANGED, key->order);
         return true;

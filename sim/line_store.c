@@ -60,11 +60,13 @@ static void fill_first(const struct sim_world *world, uint32_t name, struct sim_
 /* One that nobody gets, or of which only the loss is told: the history was compacted. */
 static bool lose_watch(struct sim_world *world, struct sim_event *event)
 {
-    if (world->healed || !sim_chance(world, TN_PPM / 20))
+    bool deaf = world->now < world->nodes[event->node].deaf_until;
+
+    if (world->healed || (!deaf && !sim_chance(world, TN_PPM / 20)))
         return false;
     sim_fired(world, SIM_FAULT_WATCH_LOST);
     event->op = SIM_LINE_UNWATCHED;
-    return sim_chance(world, TN_PPM / 2);
+    return deaf || sim_chance(world, TN_PPM / 2);
 }
 
 static void push_all(struct sim_world *world, struct sim_event *push)
@@ -394,6 +396,9 @@ void sim_line_serve(struct sim_world *world, const struct sim_event *event)
     sim_line_expire(world);
     if (is_overtaken(world, event) || is_cut_short(world, event))
         return;
+    if (event->op == TN_LINE_LOOK && !world->healed &&
+        world->now < world->nodes[event->node].deaf_until)
+        return; /* The server is busy with that. */
     reply.kind = SIM_EV_LINE_DONE;
     reply.answer = TN_ANSWER_OK;
     reply.seen = 0;

@@ -104,6 +104,21 @@ static void tell_sent(const struct sim_world *world, const struct sim_event *eve
         listener->message(listener->arg, world, event, world->sent, at);
 }
 
+/* Like etcd's, whose events and confirmed renewals come on one connection, in order. */
+static tenure_ns behind_news(struct sim_world *world, const struct sim_event *event, tenure_ns at)
+{
+    struct sim_node *node = &world->nodes[event->node];
+    bool renewal = event->kind == SIM_EV_REPLY && event->op == TN_OP_RENEW;
+
+    if (event->kind != SIM_EV_LINE_NEWS && !renewal)
+        return at;
+    if (at < node->news_at)
+        at = node->news_at;
+    if (event->kind == SIM_EV_LINE_NEWS)
+        node->news_at = at;
+    return at;
+}
+
 void sim_send(struct sim_world *world, struct sim_event *event)
 {
     event->order = world->order + 1;
@@ -119,6 +134,8 @@ void sim_send(struct sim_world *world, struct sim_event *event)
         at = sim_voters_in_order(world, event, at);
     if (is_feed(event))
         at = sim_feed_in_order(world, event, at);
+    if (world->config.style == SIM_LINE && world->config.atomic)
+        at = behind_news(world, event, at);
     tell_sent(world, event, at);
     sim_at(world, at, event);
     if (!world->healed && !is_vote(event) && !is_feed(event) &&

@@ -392,7 +392,7 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
     response.record.held = response.record.held && !hidden;
     if (world->config.style == SIM_LINE && of_session) {
         response.held = sim_line_held(world, node);
-        sim_line_renewed(world, node, event);
+        response.failed = !sim_line_renewed(world, node, event) || response.failed;
     }
     if (!response.failed && !hidden)
         note_reply(world, node, event);
@@ -403,7 +403,7 @@ static void hear_reply(struct sim_world *world, struct sim_node *node,
                              event->revoked[i].token);
     bool current = event->life == node->candidate.life;
     tn_candidate_answer(&node->candidate, node->clock.last, &request, &response);
-    if (of_session && current && !event->failed && event->answer != TN_ANSWER_STALE)
+    if (of_session && current && !response.failed && event->answer != TN_ANSWER_STALE)
         check_renewal(world, node, event, deadline);
 }
 

@@ -222,9 +222,11 @@ struct sim_node {
         renewed_at;  /* Real: when the store last processed a renewal of the present session. */
     uint8_t stopped; /* enum sim_stop, while paused_until lies ahead. */
     uint64_t news_sent, news_heard; /* SIM_LINE: to notice that some were lost. */
-    struct sim_feed feed;           /* SIM_ROWS. */
-    uint64_t begun_token;           /* Of a write that was begun before the process was frozen, */
-    uint32_t begun_by;              /* and the incarnation that began it. */
+    tenure_ns news_at;              /* SIM_LINE, real: when the last of them arrives. */
+    tenure_ns deaf_until; /* SIM_LINE, real: no news and no look gets through; renewals do. */
+    struct sim_feed feed; /* SIM_ROWS. */
+    uint64_t begun_token; /* Of a write that was begun before the process was frozen, */
+    uint32_t begun_by;    /* and the incarnation that began it. */
 };
 
 /* Independent of the table: who waits, in which order, and until when each session lives. */

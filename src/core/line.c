@@ -55,6 +55,15 @@ bool tn_line_is_over(const struct tn_line_claim *claim)
     return claim->place == TN_LINE_LEFT || claim->place == TN_LINE_OVER;
 }
 
+bool tn_line_is_sure(const struct tn_line *line)
+{
+    for (const struct tn_line_claim *claim = line->claims; claim != NULL; claim = claim->next)
+        if (claim->place == TN_LINE_HELD && claim->goal == TN_LINE_CHECK &&
+            line->engine.hold_off == 0 && !TN_PLANT(UNWATCHED_RENEWED))
+            return false;
+    return true;
+}
+
 uint32_t tn_line_held(const struct tn_line *line)
 {
     uint32_t held = 0;

@@ -189,6 +189,9 @@ void tn_line_remove(struct tn_line_claim *claim);
 /* Whether it is granted, HELD or REVOKED; whether it has left the line. */
 bool tn_line_is_granted(const struct tn_line_claim *claim);
 bool tn_line_is_over(const struct tn_line_claim *claim);
+/* Whether a renewal of the session may count. Not while a watch is lost and nobody has looked since
+ * whether a held key was revoked: where the engine takes such a key, the time for that runs. */
+bool tn_line_is_sure(const struct tn_line *line);
 /* Terms that are granted and have not been given back. */
 uint32_t tn_line_held(const struct tn_line *line);
 

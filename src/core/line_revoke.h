@@ -13,8 +13,8 @@
  *
  * P1: a renewal that was sent before the move runs out before the second lease does, because that
  * one counts anew from a step before the move and once more from one behind it. A renewal that is
- * sent later says nothing of the move: that the holder hears of it in less than a TTL, on the
- * connection that carries the renewals, is what such an engine leaves to trust.
+ * sent later says nothing of the move: the word of it comes before the answer on the same
+ * connection, and where it was lost the renewal does not count (tn_line_is_sure).
  *
  * Threads: one at a time. Memory: the caller's, nothing allocated. Never blocks, reads no clock. */
 #ifndef TN_CORE_LINE_REVOKE_H

@@ -89,6 +89,8 @@
     X(NAMED_OLDEST, "named-oldest", "P7", "of the keys that bear our name, the oldest is ours")    \
     X(HOLD_OFF_SHARED, "hold-off-shared", "P1",                                                    \
       "a second revocation of a session joins the first one's hold-off as it is")                  \
+    X(UNWATCHED_RENEWED, "unwatched-renewed", "P1",                                                \
+      "a renewal counts while a lost watch may have told of a revocation")                         \
     X(AGENT_NOT_NESTED, "agent-not-nested", "N1",                                                  \
       "a local TTL is promised beyond the agent's upstream deadline")                              \
     X(AGENT_ONE_DEADLINE, "agent-one-deadline", "N1",                                              \

@@ -591,9 +591,19 @@ TEST(a_held_claim_whose_watch_is_lost_looks_and_hears_of_what_it_missed)
     tn_line_unwatched(&claim, 0); /* It is looking already. */
     tn_line_give_up(&claim);      /* Nobody waits for this look. */
     CHECK_EQ_I64(claim.goal, TN_LINE_CHECK);
+    CHECK_EQ_I64(tn_line_is_sure(&line), false); /* Its time may be running out. */
     tn_line_saw(&claim, 0, engine.request, &view);
+    CHECK_EQ_I64(tn_line_is_sure(&line), true);
     CHECK_EQ_U64(told.revoked, 1);
     CHECK_EQ_U64(told.dones, 0);
+}
+
+TEST(a_lost_watch_takes_nothing_from_a_holder_that_gives_up_its_key_by_itself)
+{
+    begin(false);
+    win();
+    tn_line_unwatched(&claim, 0);
+    CHECK_EQ_I64(tn_line_is_sure(&line), true);
 }
 
 TEST(a_key_that_an_operator_wrote_to_before_its_turn_is_removed)

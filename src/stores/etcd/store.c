@@ -206,6 +206,14 @@ static void kept_alive(void *arg, const struct tn_etcd_reply *reply)
         tn_etcd_job_answer(job, TN_ANSWER_GONE);
         return;
     }
+    if (job->session != NULL && !tn_line_is_sure(&job->session->line)) {
+        struct tn_etcd_reply unsure = {
+            .status = TENURE_E_TIMEOUT,
+            .text = "etcd: a watch was lost, so whether a lease was revoked is not known yet"
+        };
+        tn_etcd_job_fail(job, &unsure);
+        return;
+    }
     req->ttl = tn_etcd_seconds(response->ttl);
     req->held = job->session != NULL ? tn_line_held(&job->session->line) : 0;
     if (req->op.kind == TN_OP_OPEN)
