@@ -101,7 +101,10 @@ void tn_zk_job_refuse(struct tn_zk_job *job, int rc, const char *name)
     else if (rc == ZINVALIDACL)
         tn_zk_job_fail(job, TENURE_E_DENIED, "the server did not accept the user and the password");
     else if (rc == ZNOCHILDRENFOREPHEMERALS)
-        tn_zk_job_fail(job, TENURE_E_INVALID, "%.60s lies below an ephemeral node", name);
+        tn_zk_job_fail(job, TENURE_E_DENIED,
+                       "%.200s is led by another program: there, or above it, is an ephemeral "
+                       "node, below which nobody can stand in line",
+                       name);
     else
         tn_zk_job_fail(job, TENURE_E_UNAVAILABLE, "zookeeper refused: %s", zerror(rc));
 }
