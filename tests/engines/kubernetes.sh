@@ -153,8 +153,8 @@ kill -KILL "$go"
 end "$hal"
 
 script_verbs "$url" 12s
-hold_off_on kubernetes "$url" 3s 6
-hold_off_of_scripts kubernetes "$url" 3s 6
+hold_off_on kubernetes "$url" 5s 6
+hold_off_of_scripts kubernetes "$url" 5s 6
 
 t_case "a leader costs one write an interval, an idle candidate nothing but the slow poll"
 elect "$t_dir/cost1" --store "$url" --id a --ttl 30s cost

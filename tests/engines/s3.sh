@@ -206,6 +206,6 @@ refuses 64 "takes a TTL of 5s or more" "$here" 3s
 
 AWS_REGION=us-east-1
 script_verbs "$here" 12s
-hold_off_on s3 "$here" 3s 6
-hold_off_of_scripts s3 "$here" 3s 6
+hold_off_on s3 "$here" 5s 6
+hold_off_of_scripts s3 "$here" 5s 6
 t_done
