@@ -13,20 +13,6 @@
 . "$TENURE_ROOT/tests/live/agent.lib"
 rd_begin
 
-# Between two agents above $upstream, long before a TTL of 30 s is over.
-fails_over() {
-    agent a 30s
-    fo_a=$agent
-    agent b 30s
-    t_run timeout 120 python3 "$TENURE_ROOT/tests/live/agent_failover.py" 5 12s dying \
-        "$t_dir/a.sock" "$t_dir/b.sock"
-    t_promise "tokens rise: $(cat "$t_err")" [ "$t_status" -eq 0 ]
-    head -n 1 "$t_out"
-    t_check "in at most 5 s" [ "$(tail -n 1 "$t_out")" -lt 5000 ]
-    end "$fo_a"
-    end "$agent"
-}
-
 # both_act_on NAME CRASH...: two agents above $upstream, whose server crashes and is back in time.
 both_act_on() {
     on_name=$1
